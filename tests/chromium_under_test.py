@@ -47,12 +47,14 @@ def browser(*arguments: str, driver: Any = None) -> Iterator[Any]:
 
 
 def until(page: Any, expression: str, limit: float = LONG) -> Any:
-    """The value of a JavaScript expression once it is true. (The page's policy forbids playwright's own waiting, which evaluates text.)"""
+    """The value of a JavaScript expression once it is true; the page's policy forbids playwright's own waiting."""
     end = time.monotonic() + limit
     while not (value := page.evaluate(f"() => {expression}")):
         if time.monotonic() > end:
             known = page.evaluate(
-                "() => window.naq ? JSON.stringify({ ...naq.store.state, colours: 0, shapes: 0, problem: naq.store.problem, lost: naq.store.lost, places: naq.store.placesName }) : document.body.innerText"
+                "() => window.naq ? JSON.stringify({ ...naq.store.state, colours: 0, shapes: 0, "
+                "problem: naq.store.problem, "
+                "lost: naq.store.lost, places: naq.store.placesName }) : document.body.innerText"
             )
             raise TimeoutError(f"{expression} did not become true within {limit} s; the page knows {known[:1500]}")
         time.sleep(0.02)

@@ -1,6 +1,6 @@
 """Tests compute as the command line does; numba's number of threads is put back after each test that changes it.
 
-Hypothesis draws the same examples each time, so that a test never fails by chance; ``HYPOTHESIS_PROFILE=default`` draws others.
+Hypothesis draws the same examples each time, so no test fails by chance; ``HYPOTHESIS_PROFILE=default`` draws others.
 """
 
 from __future__ import annotations

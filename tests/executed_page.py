@@ -1,6 +1,7 @@
 """Runs a page of docs/ from top to bottom: files are written, commands give the output shown, Python holds.
 
-A block ```` ```csv NAME ```` is a file; ```` ```console ```` begins with ``$ naq ...`` and has its output below, or ``...`` for any; ```` ```python ```` blocks share
+A block ```` ```csv NAME ```` is a file; ```` ```console ```` begins with ``$ naq ...`` and has its output
+below, or ``...`` for any; ```` ```python ```` blocks share
 their names.
 """
 

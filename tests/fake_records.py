@@ -1,16 +1,21 @@
-"""Records as measurements write them, made up: what experiments say of results is tested without computing any."""
+"""Records as measurements write them, made up, and folders of them: what experiments and reports say of results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from naq.methods import get_method
 from naq.run.evaluate import OWN
-from naq_paper.cells.cell import Cell, Identity, digest
+from naq_paper.cells.cell import Cell, Identity, digest, versions_of
 from naq_paper.cells.records import Find, Record
+from naq_paper.cells.store import Store
+from naq_paper.experiments import experiment
+from naq_paper.experiments.folder import Requests
+from naq_paper.experiments.request import Request
 
 IDENTITY = Identity("data")
 TASKS = 30
@@ -38,7 +43,7 @@ _made: dict[tuple[Cell, bool], dict[str, Any]] = {}
 
 
 def finds(*, skip: Which = NO, fail: Which = NO, undefined: bool = False) -> Find:
-    """A ``find`` that knows every cell but those to skip; ``undefined`` has null wherever a measurement may return it."""
+    """A ``find`` that knows every cell but those to skip; ``undefined`` has null if a measurement may return it."""
 
     def find(cell: Cell) -> Record | None:
         if skip(cell):
@@ -125,7 +130,9 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
         "seconds": {"load": 0.1, "embed": 0.1, "test": 0.1, "baseline": 0.0},
         "evaluations": evaluations(config["shot"]),
         "baseline": {},
-        "history": {"steps": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0]}
+        "history": {
+            "steps": [16, 32], "loss": [1.0, 0.9], "valid_accuracy": [valid, valid - 0.01], "seconds": [1.0, 2.0],
+        }
         if trained
         else None,
         "perturbation": {},
@@ -254,3 +261,43 @@ RESULTS: dict[str, Callable[..., dict[str, Any]]] = {
     "practice": practice_result,
 }
 """What each measurement returns."""
+
+
+# Folders of results, as naq reproduce leaves them.
+
+FACTS = {
+    "nodes": 100, "edges": 300, "features": 16, "classes": 20, "hash": "da1a", "tasks": None, "homophily": 0.5,
+    "base": 8, "valid": 6, "test": 6, "most_classes": 6,
+}  # fmt: skip
+MACHINE = {"device": "cpu", "processor": "Intel(R) Xeon(R)", "cores": 2, "threads": 1, "versions": {"torch": "2"}}
+
+
+def make_request(experiment: str = "label-noise", dataset: str = "toy", **more: Any) -> Request:
+    return Request(experiment, (dataset,), budget="quick", facts={dataset: FACTS}, **more)
+
+
+def cells_of(request: Request) -> list[Cell]:
+    """What is computed while nothing is finished."""
+    return experiment.cells_of(experiment.expand(request, nothing))
+
+
+def record(
+    cell: Cell, accuracy: float = 0.5, *, data: str = "da1a", versions: str | None = None, **more: Any
+) -> Record:
+    """The record of a training, by the present code or by other ``versions``."""
+    identity = Identity(data, versions_of(cell.measurement, cell.config) if versions is None else versions)
+    given = {"error": None, "seconds": 30.0, "machine": MACHINE, "finished": "2026"} | more
+    result = given.pop("result") if "result" in given else train_result(cell, mean=accuracy)
+    return Record(cell, identity, result, **given)
+
+
+def fill(folder: Path, requests: list[Request], make: Find = record) -> Store:
+    """A folder of requests; ``make`` gives the record of a cell, or None."""
+    store, kept = Store(folder), Requests.load(folder)
+    store.prepare()
+    kept.add(requests, {})
+    kept.save(folder)
+    for cell in {cell: None for request in requests for cell in cells_of(request)}:
+        if (made := make(cell)) is not None:
+            store.put(made)
+    return store

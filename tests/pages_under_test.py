@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from naq_paper.cells.cell import Cell, Identity
+from naq_paper.cells.records import Record
 from naq_paper.experiments.views import (
     BarView,
     LineView,
@@ -16,7 +18,7 @@ from naq_paper.experiments.views import (
     TextView,
     View,
 )
-from naq_paper.report.page import Answer, DataFacts, Made, Page, Section, Summary
+from naq_paper.report.page import KeyFigure, Report, Section, Summary
 
 NASTY = """</script><img src=x onerror=alert(1)> & "quoted" 'single' <b>"""
 """A name that ends elements and attributes wherever it is not escaped."""
@@ -25,7 +27,7 @@ EMPTY = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "me
 
 
 class Structure(HTMLParser):
-    """Elements of a page; fails on one that is closed out of turn. ``path`` is the usual SVG element that closes itself."""
+    """Elements of a page; fails on one that is closed out of turn. ``path`` is an SVG element that closes itself."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -64,6 +66,16 @@ def line(name: str, x: list, y: list, *, paper: bool = False, interval: float | 
     return Series(name, x, y, low, high)
 
 
+def made(number: int = 0, *, data: str = "da1a", versions: str = "", machine: str = "", **config: object) -> Record:
+    """The record of a cell of debian."""
+    cell = Cell("train", {"dataset": "debian", "way": 5, "number": number, "seed": 0, **config})
+    about = {"processor": machine, "cores": 2, "versions": {"torch": machine or "2"}}
+    return Record(cell, Identity(data, versions), {"number": number}, None, 61.0, about, "2026")
+
+
+A, B = made(), made(1, perturbation={"name": "noise"})
+
+
 def table(name: str = "main") -> TableView:
     """Two families, ranks, marks, a missing number and the paper's."""
     return TableView(
@@ -72,32 +84,17 @@ def table(name: str = "main") -> TableView:
         ["family", "method", "1-shot", "5-shot"],
         [
             ["supervised", "MAML", Number(51.2, 0.9, 0.3, 3, 50.1, 0.8, mark="▼"), Missing("not run", paper="OOM")],
-            ["supervised", "TENT", Number(60.0, 0.9, rank=2, mark="≈", keys=("a",)), Number(70.0, rank=2)],
+            ["supervised", "TENT", Number(60.0, 0.9, rank=2, mark="≈", keys=(A.key,)), Number(70.0, rank=2)],
             [
                 "NaQ",
                 "NaQ-Feat",
-                Number(61.5, 0.8, rank=1, mark="▲", keys=("a", "b", "gone")),
+                Number(61.5, 0.8, rank=1, mark="▲", keys=(A.key, B.key, "gone")),
                 Number(75.25, 0.7, rank=1),
             ],
         ],
         labels=2,
         groups=[("", 2), ("5-way", 2)],
         note="Means.",
-    )
-
-
-def made(key: str = "a", **config: object) -> Made:
-    return Made(
-        key,
-        f"debian cell {key}",
-        {"way": 5, **config},
-        0,
-        "da1a",
-        "0.1.0+c0de",
-        {"torch": "2"},
-        "2 cores",
-        61.0,
-        "2026",
     )
 
 
@@ -116,7 +113,7 @@ def every_view() -> list[View]:
     ]
 
 
-def page(views: list[View] | None = None, **changes: object) -> Page:
+def page(views: list[View] | None = None, **changes: object) -> Report:
     """A page of one section; ``changes`` replace fields of the page."""
     section = Section(
         "main table",
@@ -124,13 +121,13 @@ def page(views: list[View] | None = None, **changes: object) -> Page:
         "Which is best?",
         "Table 1",
         every_view() if views is None else views,
-        [made("a"), made("b", perturbation={"name": "noise"})],
+        [A, B],
         ["debian COSMIC"],
         ["debian VNT: out of memory"],
         "naq reproduce main",
     )
-    answers = [Answer(words, f"{words}, in a sentence.") for words in ("NaQ-Feat", "1.5 points", "yes", "2 min")]
-    data = [DataFacts("debian", 34169, 1000, 512, 55, "30/10/15", "da1a")]
+    answers = [KeyFigure(words, f"{words}, in a sentence.") for words in ("NaQ-Feat", "1.5 points", "yes", "2 min")]
+    data = {"debian": {"nodes": 34_169, "edges": 1000, "features": 512, "classes": 55, "hash": "da1a"}}
     summary = Summary(*answers, "naq reproduce all", data, 2, 1, 1)
     fields: dict = {"title": "NaQ", "subtitle": "on debian", "summary": summary, "sections": [section], **changes}
-    return Page(**fields)
+    return Report(**fields)

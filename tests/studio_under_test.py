@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import naq.classifier.estimator  # noqa: F401  (seconds, once, and not within a request)
 from naq import Graph
 from naq.text import NodeTable, SentenceVectors
-from naq_studio.server import _server, bound_socket
+from naq_studio.server import _server, bind_socket
 from naq_studio.session import Session
 
 
@@ -38,16 +38,24 @@ def word_graph(n: int = 120, seed: int = 0, names: list[str] | None = None) -> G
     return Graph(edges, sp.csr_array(counts), nodes=n, names=names, vocab=vocab, name="groups")
 
 
-def settled(session: Session, limit: float = 900.0) -> None:
-    """Wait until everything in the background is done."""
+def wait_until(condition: Callable[[], Any], limit: float = 900.0) -> Any:
+    """The value of the condition once it is true."""
     end = time.monotonic() + limit
-    while time.monotonic() < end:
+    while not (value := condition()):
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.01)
+    return value
+
+
+def settled(session: Session) -> None:
+    """Wait until everything in the background is done."""
+
+    def done() -> bool:
         with session.lock:
             answered = session._answered == session._seen == session.version
-            if session.model.phase == "failed" or (session.model.phase == "ready" and answered):
-                return
-        time.sleep(0.05)
-    raise TimeoutError(session.model.phase)
+            return session.model.phase == "failed" or (session.model.phase == "ready" and answered)
+
+    wait_until(done)
 
 
 def text_graph(n: int = 120) -> Graph:
@@ -144,7 +152,7 @@ def _whole(answer: bytes) -> bool:
 def studio(graph: Graph, path: Path, *, learn: bool = False) -> Iterator[Studio]:
     """``learn``: also fit and predict in the background."""
     session = Session(graph, path)
-    listener, _ = bound_socket(0)
+    listener, _ = bind_socket(0)
     port = listener.getsockname()[1]
     server, keys = _server(session, port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md tells a newcomer to do, done: each addition is one copied file and a line in the table of its kind."""
+"""What CONTRIBUTING.md tells a newcomer to do: each addition is one copied file and a line in the table of its kind."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 
 import methods_under_test as suite
 import naq
-from label_peeking import check_no_label_peeking
 from naq.cli.main import main
 from naq.embedders import EMBEDDERS
 from naq.heads import HEADS, evaluate
 from naq.io import save_graph
 from naq.io.readers import READERS
 from naq.learners import LEARNERS
-from naq.methods import get_method, methods
-from naq.plugins import Registry
-from naq_paper.experiments.experiment import EXPERIMENTS
+from naq.methods import methods
+from naq.options import Registry
+from naq.testing import check_embedder, check_head, check_learner
+from naq_paper.experiments.experiment import EXPERIMENTS, Experiments
 
 TABLES = {
     "naq.learners": LEARNERS,
@@ -29,14 +29,13 @@ TABLES = {
     "naq_paper.rivals": EMBEDDERS,
     "naq.heads": HEADS,
     "naq_paper.datasets": READERS,
-    "naq_paper.experiments.analyses": EXPERIMENTS,
 }
 Copy = Callable[[str, dict[str, str]], str]
 
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
-    """``copy("naq.learners.protonet", {"class ProtoNet": "class Mine"})``: the module as ``mine`` in its package, with other words."""
+    """``copy("naq.learners.protonet", {"class ProtoNet": "class Mine"})``: the module as ``mine``, with other words."""
     added: list[str] = []
 
     def make(module: str, words: dict[str, str]) -> str:
@@ -82,12 +81,10 @@ def graph_file(tmp_path: Path) -> str:
     return str(save_graph(tmp_path / "communities.npz", suite.community_graph(size=14, classes=12, name="communities")))
 
 
-def test_a_learner(add: Copy, tmp_path: Path) -> None:
+def test_a_learner(add: Copy) -> None:
     add("naq.learners.protonet", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"})
     assert {f"{kind}/mine" for kind in ("naq-feat", "naq-diff", "supervised", "g-umtra")} <= set(methods())
-    method = get_method("naq-feat/mine")
-    suite.check_shape_and_seed(method)
-    check_no_label_peeking(method, tmp_path)
+    check_learner("mine", episodes="naq-feat")
     result = naq.run(suite.community_graph(), "naq-feat/mine", way=2, episodes=4, evaluate_every=2,
                      options={"latent": 8}, episode={"queries": 3}, cache=None)  # fmt: skip
     assert result.config.method == "naq-feat/mine" and 0 <= result.accuracy <= 1
@@ -95,20 +92,46 @@ def test_a_learner(add: Copy, tmp_path: Path) -> None:
 
 def test_an_embedder(add: Copy) -> None:
     add("naq.embedders.untrained", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"})
+    check_embedder("mine")
     graph = suite.community_graph()
     assert np.array_equal(naq.embed(graph, "mine", latent=8), naq.embed(graph, "untrained", latent=8))
     assert naq.run(graph, "mine", way=2, options={"latent": 8}, cache=None).config.method == "mine"
 
 
-def test_registering_in_a_process(copy: Copy) -> None:
-    """``naq.register`` instead of a line in the table; entry points are tested in test_plugins.py."""
-    made = copy("naq.embedders.untrained", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"})
-    assert "mine" not in EMBEDDERS
+ONE_FILE = {
+    "learner": ("naq.learners.protonet", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"}),
+    "embedder": ("naq.embedders.untrained", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"}),
+    "head": ("naq.heads.prototype", {'name = "prototype"': 'name = "mine"', "class PrototypeHead": "class Mine"}),
+    "reader": (
+        "naq_paper.datasets.cora_full",
+        {
+            'name = "cora-full"\n': 'name = "mine"\n\n    def fits(self, path: Path) -> bool:\n'
+            '        return path.suffix == ".mine"\n',
+            "class CoraFullReader": "class Mine",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ONE_FILE)
+def test_one_file_that_registers_itself(kind: str, copy: Copy, tmp_path: Path) -> None:
+    """No line of the library changes: the file ends in ``naq.register(Mine)``; entry points are in test_options.py."""
+    module, words = ONE_FILE[kind]
+    registry, graph = TABLES[module.rpartition(".")[0]], suite.community_graph()
+    assert "mine" not in registry
     try:
-        naq.register(import_module(made).Mine)
-        assert naq.embed(suite.community_graph(), "mine", latent=8).shape[1] == 8
+        naq.register(import_module(copy(module, words)).Mine)
+        if kind == "reader":
+            assert (
+                naq.load(save_graph(tmp_path / "g.npz", graph).rename(tmp_path / "g.mine")).num_edges == graph.num_edges
+            )
+            return
+        method = {"learner": "naq-feat/mine", "embedder": "mine", "head": "untrained"}[kind]
+        more = {"episodes": 4, "evaluate_every": 2} if kind == "learner" else {}
+        result = naq.run(graph, method, way=2, options={"latent": 8}, cache=None, **more)
+        assert 0 <= result.accuracy <= 1 and (kind != "head" or "mine" in result.evaluations)
     finally:
-        EMBEDDERS._items.pop("mine", None)
+        registry._items.pop("mine", None)
 
 
 def test_a_trained_embedder(add: Copy) -> None:
@@ -120,6 +143,7 @@ def test_a_trained_embedder(add: Copy) -> None:
 
 def test_a_head(add: Copy) -> None:
     add("naq.heads.prototype", {'name = "prototype"': 'name = "mine"', "class PrototypeHead": "class MineHead"})
+    check_head("mine")
     graph = suite.community_graph()
     tasks = naq.sample_tasks(graph, way=2, shot=1, queries=4, count=20)
     vectors = naq.embed(graph, "untrained", latent=8)
@@ -129,16 +153,16 @@ def test_a_head(add: Copy) -> None:
 
 
 def test_an_analysis(
-    add: Copy, graph_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    graph_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add(
-        "naq_paper.experiments.analyses.training_way",
-        {
-            'name = "training-way"': 'name = "mine"',
-            "class TrainingWay": "class Mine",
-            "LEVELS = (5, 10, 20)": "LEVELS = (2, 3)",
-        },
-    )
+    """A data file and no line elsewhere."""
+    [folder] = EXPERIMENTS.folders
+    text = (folder / "training-way.toml").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(text.replace("levels = [5, 10, 20]", "levels = [2, 3]"), encoding="utf-8")
+    mine = Experiments(folder, tmp_path)
+    for module in ("experiment", "datasets"):
+        monkeypatch.setattr(f"naq_paper.experiments.{module}.EXPERIMENTS", mine)
+    monkeypatch.setattr("naq_paper.report.collect.EXPERIMENTS", mine)
     out = tmp_path / "results"
     words = [
         "naq",
@@ -171,7 +195,8 @@ def test_a_reader(add: Copy, tmp_path: Path) -> None:
     add(
         "naq_paper.datasets.cora_full",
         {
-            'name = "cora-full"\n': 'name = "mine"\n    expects = "a file of mine"\n\n    def fits(self, path: Path) -> bool:\n        return path.suffix == ".mine"\n',
+            'name = "cora-full"\n': 'name = "mine"\n    expects = "a file of mine"\n\n'
+            '    def fits(self, path: Path) -> bool:\n        return path.suffix == ".mine"\n',
             "class CoraFullReader": "class MineReader",
         },
     )

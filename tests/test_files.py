@@ -11,9 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from naq.cli.checking import check_outputs
+from naq.cli.arguments import check_outputs
 from naq.errors import DataError, OptionError
 from naq.files import disk, read_json, read_npz, set_aside, write_atomically, write_json, write_npz
+from naq.text import _keep
+from naq_paper.cells.store import Store
+from naq_paper.report.export import write_tables
+from naq_scale.array_folder import new_folder
+from naq_scale.tiles import mapped_rows
+from naq_studio.journal import Journal
+from studio_under_test import word_graph
 
 
 def member(array: np.ndarray) -> bytes:
@@ -34,46 +41,26 @@ def header(shape: str, descr: str = "'<f8'", data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
 
 
-def test_a_failing_writer_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "kept.txt"
-    path.write_text("old")
+@pytest.mark.parametrize(
+    ("error", "expected", "named"),
+    [
+        (RuntimeError("no more"), RuntimeError, "no more"),
+        (OSError(28, "No space left on device"), DataError, r"kept\.txt: No space left"),
+    ],
+    ids=["bug", "disk"],
+)
+def test_a_failing_writer_leaves_the_old_file_and_nothing_else(error, expected, named, tmp_path: Path) -> None:
+    path = write_atomically(tmp_path / "a" / "kept.txt", lambda temporary: temporary.write_text("old"))
 
     def fail(temporary: Path) -> None:
         temporary.write_text("half")
-        raise RuntimeError("no more")
+        raise error
 
-    with pytest.raises(RuntimeError, match="no more"):
+    with pytest.raises(expected, match=named):
         write_atomically(path, fail)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
-    def full(temporary: Path) -> None:
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(DataError, match=r"cannot write .*No space left"):
-        write_atomically(tmp_path / "a" / "x.txt", full)
-    assert list((tmp_path / "a").iterdir()) == []
-
-
-def test_writes_make_folders_and_readable_files(tmp_path: Path) -> None:
-    path = write_atomically(tmp_path / "a" / "b" / "x.txt", lambda p: p.write_text("new") and None)
-    assert path.read_text() == "new"
-    assert path.stat().st_mode & 0o777 == 0o644
-
-
-def test_a_file_as_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"cannot write .*choose a folder"):
-        write_npz(tmp_path / "file" / "x.npz", {"a": np.ones(2)})
-
-
-def test_a_folder_as_target_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.json").mkdir()
-    with pytest.raises(DataError, match="cannot write"):
-        write_json(tmp_path / "x.json", {})
-    assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+    assert path.read_text() == "old" and list(path.parent.iterdir()) == [path]
+    with pytest.raises(DataError, match="choose a folder"):
+        write_npz(path / "x.npz", {"a": np.ones(2)})
 
 
 def test_json_round_trip_and_its_errors(tmp_path: Path) -> None:
@@ -83,16 +70,10 @@ def test_json_round_trip_and_its_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         write_json(tmp_path / "nan.json", float("nan"))
     assert not (tmp_path / "nan.json").exists()
-    path.write_text("{")
-    with pytest.raises(DataError, match="not readable JSON"):
-        read_json(path)
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not readable JSON"):
-        read_json(path)
-    with pytest.raises(DataError, match="does not exist"):
-        read_json(tmp_path / "absent.json")
-    with pytest.raises(DataError, match="is a folder; expected a JSON file"):
-        read_json(tmp_path)
+    for content in (b"{", b"\xff\xfe\x00"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"x\.json"):
+            read_json(path)
 
 
 ARRAYS = {
@@ -108,21 +89,16 @@ ARRAYS = {
 }
 
 
-def test_npz_keeps_shape_type_and_values(tmp_path: Path) -> None:
-    found = read_npz(write_npz(tmp_path / "x.npz", ARRAYS))
-    assert list(found) == list(ARRAYS)
-    for name, array in ARRAYS.items():
-        assert found[name].shape == array.shape, name
-        assert found[name].dtype == array.dtype, name
-        assert np.array_equal(found[name], array), name
-        assert found[name].flags.writeable, name
-
-
-def test_npz_equal_content_gives_equal_bytes_and_numpy_reads_it(tmp_path: Path) -> None:
+def test_npz_keeps_shape_type_and_values_and_equal_content_gives_equal_bytes(tmp_path: Path) -> None:
     one, two = (write_npz(tmp_path / f"{name}.npz", ARRAYS) for name in "ab")
     assert one.read_bytes() == two.read_bytes()
+    found = read_npz(one)
+    assert list(found) == list(ARRAYS)
     with np.load(one) as loaded:
-        assert loaded["ints"].tolist() == ARRAYS["ints"].tolist()
+        for name, array in ARRAYS.items():
+            assert found[name].shape == array.shape and found[name].dtype == array.dtype, name
+            assert np.array_equal(found[name], array) and np.array_equal(loaded[name], array), name
+            assert found[name].flags.writeable and found[name].flags.c_contiguous, name
 
 
 def test_npz_reads_only_what_is_asked_for(tmp_path: Path) -> None:
@@ -135,51 +111,16 @@ def test_objects_are_neither_written_nor_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'x' holds Python objects"):
         write_npz(tmp_path / "x.npz", {"x": objects})
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(DataError, match="pickled objects, which are never read"):
+    with pytest.raises(DataError, match="Object arrays"):
         read_npz(archive(tmp_path / "y.npz", x=member(objects)))
 
 
 def test_absent_folder_and_other_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"task file .* does not exist"):
-        read_npz(tmp_path / "absent.npz", kind="task file")
-    with pytest.raises(DataError, match="is a folder; expected a task file"):
-        read_npz(tmp_path, kind="task file")
     (tmp_path / "x.npz").write_text("hello")
-    with pytest.raises(DataError, match="not a readable npz file"):
-        read_npz(tmp_path / "x.npz")
-    with zipfile.ZipFile(tmp_path / "y.npz", "w") as out:
-        out.writestr("readme.txt", "hello")
-    with pytest.raises(DataError, match=r"holds 'readme.txt', which is no array"):
-        read_npz(tmp_path / "y.npz")
-
-
-def test_every_truncation_is_one_sentence(tmp_path: Path) -> None:
-    whole = write_npz(tmp_path / "x.npz", {"a": np.arange(300), "b": np.ones((7, 5))}).read_bytes()
-    path = tmp_path / "cut.npz"
-    for length in range(0, len(whole), 7):
-        path.write_bytes(whole[:length])
-        with pytest.raises(DataError):
-            read_npz(path)
-
-
-def test_flipped_bytes_give_an_error_or_the_same_arrays(tmp_path: Path) -> None:
-    arrays = {"a": np.arange(300), "b": np.ones((7, 5))}
-    whole = bytearray(write_npz(tmp_path / "x.npz", arrays).read_bytes())
-    path = tmp_path / "flipped.npz"
-    refused = 0
-    for position in range(0, len(whole), 3):
-        whole[position] ^= 0xFF
-        path.write_bytes(whole)
-        whole[position] ^= 0xFF
-        try:
-            found = read_npz(path)
-        except DataError:
-            refused += 1
-            continue
-        for name, array in found.items():
-            assert np.array_equal(array, arrays[name])
-        assert set(found) == set(arrays)
-    assert refused > 50
+    archive(tmp_path / "y.npz", readme=b"hello")
+    for name in ("absent.npz", "", "x.npz", "y.npz"):
+        with pytest.raises(DataError, match=name or "folder"):
+            read_npz(tmp_path / name, kind="task file")
 
 
 @pytest.mark.parametrize(
@@ -206,28 +147,20 @@ def test_lying_headers_are_refused_before_memory_is_taken(tmp_path: Path, conten
         read_npz(archive(tmp_path / "x.npz", a=content))
 
 
-def test_arrays_of_any_order_in_memory_take_three_times_their_size_while_they_are_read(tmp_path: Path) -> None:
-    arrays = {"c": np.arange(4_000_000).reshape(400, -1), "f": np.asfortranarray(np.arange(6_000.0).reshape(30, -1))}
-    path = write_npz(tmp_path / "a.npz", arrays)
+def test_an_array_takes_three_times_its_size_while_it_is_read(tmp_path: Path) -> None:
+    array = np.arange(1_000_000).reshape(400, -1)
+    path = write_npz(tmp_path / "a.npz", {"c": array})
     tracemalloc.start()
     try:
-        found = read_npz(path, only={"c"})
+        found = read_npz(path)["c"]
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 3 * arrays["c"].nbytes
-    found |= read_npz(path, only={"f"})
-    assert all(np.array_equal(found[name], arrays[name]) and found[name].flags.c_contiguous for name in arrays)
+    assert peak < 3 * array.nbytes and np.array_equal(found, array)
 
 
 def test_what_a_folder_ships_leads_nowhere_else(tmp_path):
     """Links in the place of a journal, a lock, a cache, a folder of results: what they lead to is never written."""
-    from naq.text import _keep
-    from naq_paper.cells.store import Store
-    from naq_paper.report.export import write_tables
-    from naq_studio.journal import Journal
-    from studio_under_test import word_graph
-
     graph, mine = word_graph(12), tmp_path / "mine"
     mine.mkdir()
     (mine / "login").write_text("step,rows,action,node,name,class,value,time\n")
@@ -277,8 +210,6 @@ def mode_of(path: Path) -> int:
 
 
 def test_modes_are_those_of_the_user(tmp_path: Path, umask) -> None:
-    from naq_scale.array_folder import new_folder
-
     def folder(path: Path) -> Path:
         with new_folder(path, "k", 1) as writer:
             writer.put("a", np.arange(3))
@@ -306,7 +237,7 @@ def test_only_files_are_replaced(tmp_path: Path) -> None:
         before = (tmp_path / name).stat().st_mode
         with pytest.raises(DataError, match="give the name of a file"):
             write_json(tmp_path / name, 1)
-        with pytest.raises(OptionError, match="--out"):
+        with pytest.raises(OptionError, match="out="):
             check_outputs({"--out": tmp_path / name}, {})
         assert (tmp_path / name).stat().st_mode == before
     assert not list(tmp_path.glob(".*"))
@@ -323,8 +254,6 @@ def in_child(work) -> int:
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path, monkeypatch) -> None:
-    from naq_scale.tiles import mapped_rows
-
     def killed(temporary: Path, scratch: Path | None = None) -> None:
         (scratch or tmp_path / "sub").mkdir(exist_ok=True)
         ((scratch or tmp_path / "sub") / "part").write_bytes(b"x")
@@ -338,7 +267,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     for other in others:
         other.write_text("x")
     monkeypatch.setattr(disk, "_cleared", set())
-    with disk.beside(tmp_path / "b.json") as living, disk.beside(tmp_path / "c", folder=True) as folder:
+    with disk.temporary_path(tmp_path / "b.json") as living, disk.temporary_path(tmp_path / "c", folder=True) as folder:
         assert not left & {one.name for one in tmp_path.iterdir()}
 
         def another() -> None:

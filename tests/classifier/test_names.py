@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from naq import FewShotNodeClassifier, Graph, load
+from naq import FewShotNodeClassifier, Graph
 from naq.classifier import with_nodes
 from naq.classifier.estimator import NotFitted
 from naq.classifier.names import WORTH, ClassNames, class_texts, read_classes, trust
-from naq.classifier.page import prediction_page
+from naq.classifier.page import PredictionPage, verdicts
 from naq.classifier.views import View
 from naq.cli.main import app
-from naq.errors import NaqError, OptionError
+from naq.errors import DataError, OptionError
 from naq.files import read_tensors, write_tensors
 from naq.io import save_graph
 from naq.text import NodeTable, SentenceVectors
@@ -78,7 +76,7 @@ def test_names_that_mean_nothing_are_found_out() -> None:
     named, bare = FewShotNodeClassifier().fit(graph, classes=NAMES), FewShotNodeClassifier().fit(graph)
     labels = {int(node): NAMES[truth[node]] for node in range(40)}
     found = named.prediction(labels)
-    assert found.trusted < 0.01 and any("names" in one for one in found.verdicts())
+    assert found.trusted < 0.01 and any("names" in one for one in verdicts(found))
     assert accuracy(named, truth, labels) > accuracy(bare, truth, labels) - 0.02
 
 
@@ -88,11 +86,20 @@ def test_trust_is_the_share_of_likelihoods() -> None:
     assert trust(logs, np.array([0, 2])) == pytest.approx(likelihood / (likelihood + 1 / 9))
 
 
-def test_stand_ins_are_the_nearest_free_nodes_of_each_name() -> None:
+def test_stand_ins_and_anchors() -> None:
+    """Stand-ins are the nearest free nodes of a name. They add their mean to every view, names to that of the
+    texts; both count as WORTH labels."""
     rows = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8], [0, 0]], np.float32)
-    names = ClassNames.of(rows, np.array(["a", "b"]), np.eye(2, dtype=np.float32))
-    nodes, own = names.stand_ins(np.array(["a", "b", "c"]), np.array([2]))
+    cosines = np.where(rows.any(axis=1)[:, None], rows, np.nan)  # with the names (1, 0) and (0, 1)
+    nodes, own = ClassNames(np.array(["a", "b"]), np.eye(2), cosines).stand_ins(
+        np.array(["a", "b", "c"]), np.array([2])
+    )
     assert nodes.tolist() == [0, 1, 3] and own.tolist() == [0, 0, 1]
+    names = ClassNames(np.array(["a", "c"]), np.array([[0.6, 0.8], [0, 1]], np.float32), cosines)
+    for view, added in (("smooth", 0), ("texts", 1)):
+        found = names.anchors(View(view, rows, True, True), nodes, np.array([0, 0, 2]), np.array(["a", "b", "c"]))
+        wanted = [[0.9 + 0.6 * added, 0.3 + 0.8 * added], [0, 0], [0.6, 0.8 + added]]
+        np.testing.assert_allclose(found, WORTH * np.array(wanted), atol=1e-6)
 
 
 def test_files_of_names(tmp_path: Path) -> None:
@@ -103,20 +110,26 @@ def test_files_of_names(tmp_path: Path) -> None:
     assert class_texts(found)[1][0] == "apple: a fruit, of a tree"
     path.write_text("class,description\nbrick,of clay\ndrum\n", encoding="utf-8")
     assert list(read_classes(path)) == ["brick", "drum"]
-    for content, what in (
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    (
         (b"apple\nbrick\nApple\n", "line 3"),
-        (b"", "no class"),
-        (b"apple\n\n", "at least two"),
+        (b"", "class"),
+        (b"apple\n\n", "two"),
         (b"apple\n" + b"x" * 5000, "line 2"),
         (b"M\xfcller\nbrick", "UTF-8"),
         (bytes(range(256)), "UTF-8"),
-    ):
+        (None, "read"),
+    ),
+)
+def test_bad_files_of_names(tmp_path: Path, content: bytes | None, what: str) -> None:
+    path = tmp_path if content is None else tmp_path / "classes.txt"
+    if content is not None:
         path.write_bytes(content)
-        with pytest.raises(NaqError, match=what):
-            read_classes(path)
-    for nothing in (tmp_path, tmp_path / "none.txt"):
-        with pytest.raises(NaqError, match="cannot be read"):
-            read_classes(nothing)
+    with pytest.raises(DataError, match=what):
+        read_classes(path)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +140,7 @@ def test_names_that_are_refused(classes: object) -> None:
         class_texts(classes)
 
 
-@pytest.mark.parametrize("classes, what", [(NAMES, "--text-encoder"), (["1", "2"], "words")])
+@pytest.mark.parametrize("classes, what", [(NAMES, "text_encoder="), (["1", "2"], "words")])
 def test_names_are_refused_before_anything_takes_long(
     classes: list[str], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +150,7 @@ def test_names_are_refused_before_anything_takes_long(
 
 
 def test_many_names_and_names_of_nodes() -> None:
-    """Five hundred names on four hundred nodes, of which some are names of nodes too, and a class without a near node."""
+    """Five hundred names on four hundred nodes, some of them names of nodes too, and a class without a near node."""
     graph, _ = planted([f"n{i}" for i in range(4)])
     assert graph.text is not None
     names = np.array([f"n{i}" for i in range(500)])
@@ -164,21 +177,10 @@ def test_names_are_saved_and_serve_later_nodes(
     tensors, facts = read_tensors(path, "classifier")
     for wrong in (["b", "a"], ["a", 1], NAMES[:3]):
         write_tensors(path, tensors, {**facts, "names": wrong})
-        with pytest.raises(NaqError, match="name"):
+        with pytest.raises(DataError, match="name"):
             FewShotNodeClassifier.load(path, graph)
     with pytest.raises(NotFitted):
         again.set_classes(None).predict()
-
-
-def test_a_name_counts_where_texts_are_read() -> None:
-    """Stand-ins add their mean to every view, names themselves to that of the texts; both count as WORTH labels."""
-    rows = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8]], np.float32)
-    names = ClassNames.of(rows, np.array(["a", "c"]), np.array([[0.6, 0.8], [0, 1]], np.float32))
-    nodes, own = np.array([0, 1, 3]), np.array([0, 0, 2])
-    for view, added in (("smooth", 0), ("texts", 1)):
-        found = names.anchors(View(view, rows, True, True), nodes, own, np.array(["a", "b", "c"]))
-        wanted = [[0.9 + 0.6 * added, 0.3 + 0.8 * added], [0, 0], [0.6, 0.8 + added]]
-        np.testing.assert_allclose(found, WORTH * np.array(wanted), atol=1e-6)
 
 
 def run(*words: object) -> str:
@@ -208,30 +210,6 @@ def test_commands_show_names_and_texts(tmp_path: Path) -> None:
             and one["name"] == f"word {one['node']}"
             and one["text"][:20] == texts[int(one["node"])][:20]
         )
-    page = prediction_page(FewShotNodeClassifier().fit(graph.with_table(NodeTable.of(columns, "word")), classes=NAMES))
-    assert all(one.startswith("word ") for some in page.more["examples"].values() for one in some["likely"])
+    page = PredictionPage(FewShotNodeClassifier().fit(graph.with_table(NodeTable.of(columns, "word")), classes=NAMES))
+    assert all(one.startswith("word ") for _, likely in page.examples().values() for one in likely)
     assert page.remarks[0].startswith("There is no label")
-
-
-def test_tables_of_the_page_are_those_of_the_results() -> None:
-    code = "import names as n; r = n.read_json(n.RESULTS); print(n.table(r), n.told(r), n.table(r, n.IN_README), sep='\\n\\n')"
-    root = Path(__file__).parents[2]
-    shown = subprocess.run(
-        [sys.executable, "-c", code], cwd=root / "benchmarks", capture_output=True, text=True, check=True
-    ).stdout
-    for table, page in zip(shown.strip().split("\n\n"), ("docs/names.md", "docs/names.md", "README.md"), strict=True):
-        assert table in (root / page).read_text(encoding="utf-8")
-
-
-def test_the_demo_says_how_often_it_is_right(tmp_path: Path) -> None:
-    """Half of the packages under their own section, 95 % sure, half under another, 5 % sure."""
-    graph, script = load("debian"), Path(__file__).parents[2] / "examples" / "class_names.py"
-    assert graph.names is not None and graph.labels is not None and graph.class_names is not None
-    lines = ["node,class,probability,text"]
-    for node, (name, label) in enumerate(zip(graph.names, graph.labels)):
-        lines.append(f"{name},{graph.class_names[label]},0.95," if node % 2 else f"{name},none,0.05,")
-    (tmp_path / "p.csv").write_text("\n".join(lines), encoding="utf-8")
-    words = [sys.executable, script, tmp_path / "p.csv"]
-    *_, means, sure, last = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert means.count("50 %") == 2 and "17,084" in sure and "100 %" in sure
-    assert last == "classes for 34,169 packages from 47 words"

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from naq import Graph
-from naq.classifier.views import JOINED, View, degree_columns, join, make_views, surroundings, who
+from naq.classifier.views import JOINED, View, adjacency_svd, degree_columns, join, make_views, surroundings
 from naq.embedders.smoothing import standardised
 from naq.graph.checks import FEW
-from naq.unit_rows import unit_rows
+from naq.graph.operators import unit_rows
 
 
 def ring(n: int, chords: int = 0, weighted: bool = False) -> sp.csr_array:
@@ -50,7 +50,7 @@ def test_views_of_edges_are_those_formed_densely(weighted: bool) -> None:
     np.testing.assert_allclose(surroundings(adjacency, start), np.concatenate(wanted, axis=1), atol=1e-5)
     scale = 1 / np.sqrt(a.sum(axis=1))
     left, size, _ = np.linalg.svd(scale[:, None] * a * scale)
-    rows, found = centred_rows(left * size), who(adjacency)
+    rows, found = centred_rows(left * size), adjacency_svd(adjacency)
     np.testing.assert_allclose(found @ found.T, rows @ rows.T, atol=1e-3)
     count = np.log1p((a > 0).sum(axis=1))
     columns = standardised(np.stack([count, walk @ count, np.log1p(a.sum(axis=1))], axis=1))
@@ -63,7 +63,12 @@ def test_views_of_a_graph_are_made_of_these() -> None:
     weighted, features = ring(40, 30, weighted=True), np.random.default_rng(1).standard_normal((40, FEW))
     plain = Graph(weighted > 0, features, nodes=40, blocks=[("vectors", FEW)])
     both = surroundings(weighted, centred_rows(features).astype(np.float32))
-    wanted = {"surroundings": both, "features": both[:, :FEW], "around": both[:, FEW:], "neighbours": who(weighted)}
+    wanted = {
+        "surroundings": both,
+        "features": both[:, :FEW],
+        "around": both[:, FEW:],
+        "neighbours": adjacency_svd(weighted),
+    }
     wanted["degrees"] = degree_columns(weighted)
     for view in make_views(plain.with_arcs(weighted), [])[:-1]:
         np.testing.assert_allclose(view.rows, wanted.pop(view.name), atol=1e-5)

@@ -1,127 +1,133 @@
-"""``naq import``, and edge lists wherever a graph is expected."""
+"""``naq import``, edge lists wherever a graph is expected, and what people's files hold by mistake."""
 
-from __future__ import annotations
-
+import gzip
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import naq
-from naq.cli.main import main
+from generate import generate
 
-EDGES = "source,target\na,b\nb,c\nc,c\nc,a\n"
-NODES = "id,text,label\na,red apple,x\nb,green pear,y\nc,red pear,x\n"
+EDGES = "source,target\n" + "".join(f"n{i},n{(i + step) % 12}\n" for i in range(12) for step in (2, 4))
+NODES = "id,bio\n" + "".join(f"n{i},{('red round', 'blue square')[i % 2]} w{i // 2}x\n" for i in range(12))
+LABELS = "node,class\nn0,odd one\nn2,odd one\nn1,even\nn3,even\n"
+REFUSED = [  # which file, what it holds, what the sentence names; more in tests/classifier/test_labels.py and tests/io
+    ("few", LABELS + "n99,even\n", ("few.csv, line 6", "'n99'")),
+    ("few", "node,class\nn0,a\nn1,a\n", ("few.csv", "'a'")),
+    ("few", LABELS + "n0,even\n", ("few.csv, line 6", "few.csv, line 2")),
+    ("few", "", ("few.csv", "empty")),
+    ("edges", "", ("edges.csv", "empty")),
+    ("edges", "source,target\nn0,n1\n" + "n1,n2,n3\n" * 5, ("edges.csv, line 3",)),
+    ("edges", "one,two,three\n1,2,3\n4,5,6\n", ("edges.csv", "source", "one, two, three")),
+    ("edges", gzip.compress(EDGES.encode()), ("edges.csv", ".gz")),
+    ("edges", "<!DOCTYPE html><html>", ("edges.csv", "HTML")),
+    ("nodes", "id,bio\n", ("nodes.csv", "rows")),
+    ("nodes", NODES + "n3,another bio\n", ("nodes.csv, line 14", "'n3'", "'bio'")),
+    ("nodes", lambda: NODES.encode() + b"n12," + b"word " * (20 << 20), ("nodes.csv, line 14",)),
+    ("nodes", b"PAR1....", ("nodes.csv", "Parquet")),
+]
+ACCEPTED = [  # which file, what it holds, what a note names
+    ("few", LABELS.replace("odd one", "café").encode("latin-1"), "Windows-1252"),
+    ("few", LABELS.replace("n2,odd one", "n2,Odd one"), "'Odd one'"),
+    ("few", LABELS.replace("even", "=cmd|x"), None),
+    ("nodes", NODES.replace("\n", ",1\n").replace("bio,1", "bio,age").replace("w0x,1", "w0x,one"), None),
+    ("nodes", "id\n" + "".join(f"n{i}\n" for i in range(12)), "no features"),
+    ("edges", EDGES + "n1,zz\n", "edges.csv, line 26"),
+    ("edges", "source,target\n", "no edges"),
+]
+IMPORTED = [  # options, the table of edges, what the sentence names
+    (["--text", "boi"], EDGES, ("'boi'", "--text", "bio")),
+    (["--weight", "w"], "source,target,w\nn0,n1,1\nn1,n2,-1\n", ("edges.csv, line 3", "'w'")),
+]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "edges.csv").write_text(EDGES)
-    (tmp_path / "nodes.csv").write_text(NODES)
-    return tmp_path
+def run(call):
+    """The program where three sound tables are."""
+    for name, text in (("edges", EDGES), ("nodes", NODES), ("few", LABELS)):
+        Path(f"{name}.csv").write_text(text)
+    return call
 
 
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["naq", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    shown = capsys.readouterr()
-    return int(ended.value.code or 0), shown.out, shown.err
+def put(name, content):
+    content = content() if callable(content) else content
+    Path(f"{name}.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_a_graph_file_and_a_summary(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, err = run(monkeypatch, capsys, "import", "edges.csv", "--nodes", "nodes.csv", "--out", "g.npz")
-    assert code == 0, err
-    assert "3 nodes, 3 edges, 0 nodes without an edge" in out and "labels: 2 classes, 0 nodes without: x 2, y 1" in out
-    assert "self-loops (a node joined to itself): 1; first: edges.csv, line 4" in out and "Written: g.npz" in out
-    graph = naq.load("g.npz")
-    assert graph.names is not None and graph.names.tolist() == ["a", "b", "c"] and graph.name == "g"
-    assert graph.hash == naq.from_tables("edges.csv", "nodes.csv").hash
+def predicted(run):
+    return run("predict", "edges.csv", "--nodes", "nodes.csv", "--labels", "few.csv", "--out", "p.csv")
 
 
-def test_json(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(monkeypatch, capsys, "import", "edges.csv", "--nodes", "nodes.csv", "--json")
-    found = json.loads(out)
-    assert code == 0 and found["nodes"] == 3 and found["classes"] == {"x": 2, "y": 1} and found["written"] is None
-    assert found["dropped"] == [
-        {"why": "self-loops (a node joined to itself)", "count": 1, "places": ["edges.csv, line 4"]}
-    ]
+@pytest.mark.parametrize(("name", "content", "words"), REFUSED)
+def test_a_mistake_is_one_sentence(run, name, content, words):
+    put(name, content)
+    code, out, err = predicted(run)
+    sentences = [line for line in err.splitlines() if not line.startswith("edges.csv: ")]  # without notes of the import
+    assert code == 2 and not out and len(sentences) == 1 and sentences[0].startswith("naq: ")
+    assert all(word in sentences[0] for word in words), err
+    assert len(list(Path().iterdir())) == 3
+
+
+@pytest.mark.parametrize(("name", "content", "note"), ACCEPTED)
+def test_what_is_no_mistake_loses_no_node(run, name, content, note):
+    put(name, content)
+    code, _, err = predicted(run)
+    assert code == 0 and (note in err if note is not None else err == ""), err
+    lines = Path("p.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.partition(",")[0] for line in lines[1:]] == [f"n{i}" for i in range(12)]
+    assert not any(cell.startswith("=") for line in lines for cell in line.split(","))
+
+
+@pytest.mark.parametrize(("options", "edges", "words"), IMPORTED)
+def test_a_mistake_of_an_import_is_one_sentence(run, options, edges, words):
+    put("edges", edges)
+    code, out, err = run("import", "edges.csv", "--nodes", "nodes.csv", "--out", "g.npz", *options)
+    assert code == 2 and not out and err.count("\n") == 1 and all(word in err for word in words), err
+    assert not Path("g.npz").exists()
+
+
+def test_neither_features_nor_edges(run):
+    put("edges", "source,target\n")
+    put("nodes", "id\n" + "".join(f"n{i}\n" for i in range(12)))
+    code, _, err = predicted(run)
+    assert code == 2 and "no edges" in err and not Path("p.csv").exists()
+
+
+def test_a_graph_file_and_a_summary(call):
+    put("edges", "source,target\na,b\nb,c\nc,c\nc,a\n")
+    put("nodes", "id,text,label\na,red apple,x\nb,green pear,y\nc,red pear,x\n")
+    words = ("import", "edges.csv", "--nodes", "nodes.csv")
+    found = json.loads(call(*words, "--json")[1])
+    assert (found["nodes"], found["classes"], found["written"]) == (3, {"x": 2, "y": 1}, None)
+    (dropped,) = found["dropped"]
+    assert dropped["count"] == 1 and dropped["places"] == ["edges.csv, line 4"]
     assert found["features"][0]["column"] == "text" and found["degrees"] == {"0": 0, "1": 0, "2": 3}
-    assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "nodes.csv"]
+    assert len(list(Path().iterdir())) == 2
+    code, out, err = call(*words, "--out", "g.npz")
+    assert code == 0 and "Written: g.npz" in out and "edges.csv, line 4" in out, err
+    graph = naq.load("g.npz")
+    assert graph.names.tolist() == ["a", "b", "c"] and graph.hash == naq.from_tables("edges.csv", "nodes.csv").hash
+    assert call(*words, "--out", "mapped", "--mmap")[0] == call("import", "g.npz", "--mmap", "--out", "again")[0] == 0
+    assert naq.load("mapped").hash == naq.load("again").hash == graph.hash and naq.load("again").mapped
+    assert "checksum" in call("import", "again", "--verify")[1]
+    for wrong in (("import", "g.npz", "--mmap"), ("import", "g.npz", "--verify")):
+        assert call(*wrong)[0] == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["edges.csv", "--source", "sorce"], "naq: edges.csv has no column 'sorce' (--source); did you mean source?"),
-        (["missing.csv"], "naq: missing.csv does not exist."),
-        (["edges.csv", "--nodes", "nodes.csv", "--numeric", "text"], "naq: nodes.csv, line 2: 'red apple' in column 'text' is no number"),
-        (["edges.csv", "--out", "g.csv"], "expected a name that ends in .npz"),
-        (["edges.csv", "--out", "nodes.csv/g.npz"], "naq: --out is nodes.csv/g.npz, but"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_one_sentence_and_nothing_is_written(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], message: str
-) -> None:
-    out_words = [] if "--out" in words else ["--out", "g.npz"]
-    code, out, err = run(monkeypatch, capsys, "import", *words, *out_words)
-    assert code == 2 and message in err and err.count("\n") == 1 and out == ""
-    assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "nodes.csv"]
+def test_an_edge_list_is_a_graph(run):
+    put("edges", EDGES + ",n1\n")
+    code, out, err = run("neighbors", "edges.csv", "--by", "diffusion", "-k", 2, "--node", "n0")
+    assert code == 0 and "n0: " in out and "edges.csv, line 26" in err
+    assert run("neighbors", "edges.csv", "--nodes", "nodes.csv", "-k", 2, "--node", "n0")[0] == 0
+    code, _, err = run("neighbors", "edges.csv", "-k", 2)
+    assert code == 2 and "features" in err
 
 
-def test_an_edge_list_where_a_graph_is_expected(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "edges.csv").write_text(EDGES + ",a\n")
-    code, out, err = run(monkeypatch, capsys, "neighbors", "edges.csv", "--by", "diffusion", "-k", "2", "--node", "a")
-    assert code == 0 and "a: b" in out
-    assert "edges.csv: rows without a source or a target: 1 (first: edges.csv, line 6); they are left out." in err
-    code, out, err = run(
-        monkeypatch, capsys, "neighbors", "edges.csv", "--nodes", "nodes.csv", "-k", "2", "--node", "a"
-    )
-    assert code == 0 and "a: c" in out
-    code, out, err = run(monkeypatch, capsys, "neighbors", "edges.csv", "-k", "2")
-    assert code == 2 and "has no features" in err
-
-
-def test_a_folder_of_mapped_arrays(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("import", "edges.csv", "--nodes", "nodes.csv", "--out")
-    assert run(monkeypatch, capsys, *words, "g.npz")[0] == 0
-    code, out, err = run(monkeypatch, capsys, *words, "mapped", "--mmap")
-    assert code == 0 and "Written: mapped" in out, err
-    code, out, err = run(monkeypatch, capsys, "import", "g.npz", "--mmap", "--out", "again")
-    assert code == 0 and "nodes=3" in out, err
-    assert naq.load("mapped").hash == naq.load("again").hash == naq.load("g.npz").hash and naq.load("again").mapped
-    code, out, err = run(monkeypatch, capsys, "import", "again", "--verify")
-    assert code == 0 and "every checksum is right" in out, err
-    for wrong, sentence in (
-        ((*words, "m.npz", "--mmap"), "--mmap writes a folder"),
-        (("import", "g.npz", "--mmap"), "needs --out"),
-        (("import", "g.npz", "--verify"), "no graph folder"),
-    ):
-        code, _, err = run(monkeypatch, capsys, *wrong)
-        assert code == 2 and sentence in err
-
-
-def test_a_generated_graph_is_estimated_and_embedded(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from generate import generate
-
+def test_a_large_graph_is_estimated_and_embedded(call):
     generate("large", 300, 900, classes=3, features=40, sparse=True)
-    code, out, err = run(monkeypatch, capsys, "estimate", "large", "--method", "naq-diff/protonet", "--episodes", "10")
-    assert code == 0 and "diffusion table" in out and "training" in out and "together" in out, err
-    code, out, err = run(monkeypatch, capsys, "estimate", "large", "--json")
-    assert code == 0 and json.loads(out)["sizes"]["nodes"] == 300, err
-    code, out, err = run(monkeypatch, capsys, "embed", "large", "--out", "z.npy", "--set", "dim=8")
-    assert code == 0 and "(300, 8)" in out, err
-    assert np.load(folder / "z.npy").shape == (300, 8)
-    code, _, err = run(monkeypatch, capsys, "embed", "large", "--out", "z.csv")
-    assert code == 2 and ".npy" in err
+    code, out, err = call("estimate", "large", "--method", "naq-diff/protonet", "--episodes", 10)
+    assert code == 0 and "diffusion table" in out and "training" in out, err
+    assert json.loads(call("estimate", "large", "--json")[1])["sizes"]["nodes"] == 300
+    assert call("embed", "large", "--out", "z.npy", "--set", "dim=8")[0] == 0 and np.load("z.npy").shape == (300, 8)

@@ -1,6 +1,4 @@
-"""naq predict and naq suggest."""
-
-from __future__ import annotations
+"""``naq predict``, ``naq check`` and ``naq suggest``."""
 
 import csv
 import json
@@ -8,150 +6,222 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
+from pyarrow import parquet
 
 import methods_under_test as suite
-from naq import Graph
-from naq.cli.main import app, main
-from naq.errors import NaqError
+from naq import FewShotNodeClassifier, Graph, load
+from naq.classifier import table
+from naq.errors import Notice, OptionError, name_arguments
 from naq.io import save_graph
+from naq.io.tables.features import class_columns
 
 
 @pytest.fixture(scope="module")
-def graph() -> Graph:
+def graph():
     plain = suite.community_graph(size=24)
     names = [f"=n{i}" if i == 5 else f"n{i}" for i in range(plain.num_nodes)]
     vocab = [f"w{j}" for j in range(plain.num_features)]
     return Graph(plain.adjacency, plain.features, plain.labels, names=names, vocab=vocab, name="communities")
 
 
-@pytest.fixture(scope="module")
-def graph_file(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_graph(tmp_path_factory.mktemp("graph") / "communities.npz", graph)
-
-
 @pytest.fixture
-def labels(graph: Graph, tmp_path: Path) -> Path:
-    assert graph.names is not None and graph.labels is not None
+def named(call, graph):
+    """The program where ``g.npz`` and ``few.csv`` are, of two labels in each class."""
+    save_graph("g.npz", graph)
     chosen = [int(i) for c in np.unique(graph.labels) for i in np.flatnonzero(graph.labels == c)[:2]]
-    path = tmp_path / "few.csv"
-    path.write_text("node,class\n" + "".join(f"{graph.names[i]},-class {graph.labels[i]}\n" for i in chosen))
-    return path
+    rows = "".join(f"{graph.names[i]},-class {graph.labels[i]}\n" for i in chosen)
+    Path("few.csv").write_text("node,class\n" + rows)
+    return call
 
 
-def run(*words: object) -> str:
-    shown = CliRunner().invoke(app, [str(word) for word in words])
-    if shown.exception is not None and not isinstance(shown.exception, SystemExit):
-        raise shown.exception
-    assert shown.exit_code == 0, shown.output
-    return shown.stdout
+def rows_of(path):
+    return list(csv.DictReader(Path(path).read_text().splitlines()))
 
 
-def test_predict_writes_a_line_per_node(graph: Graph, graph_file: Path, labels: Path, tmp_path: Path) -> None:
-    shown = run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv")
-    assert "Expected accuracy" in shown and "Chosen: naq-plus" in shown and "-class 0" in shown
-    rows = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
-    assert len(rows) == graph.num_nodes
-    assert rows[5]["node"] == "'=n5" and rows[6]["node"] == "n6"
-    assert graph.labels is not None
-    right = [row["class"] == f"'-class {c}" for row, c in zip(rows, graph.labels)]
-    assert np.mean(right) > 0.9
+def test_errors_name_flags_in_the_shell_and_arguments_in_python(named, graph):
+    Path("names.txt").write_text("fruit\nrock\n")
+    code, _, err = named("predict", "g.npz", "--classes", "names.txt", "--out", "p.csv")
+    with pytest.raises(OptionError, match="text_encoder=") as error:
+        FewShotNodeClassifier().fit(graph, classes=["fruit", "rock"])
+    assert code == 2 and "--text-encoder" in err and "text_encoder=" not in err and "--" not in str(error.value)
+    assert (
+        name_arguments("'--id' or --no-header; run naq import --mmap")
+        == "'--id' or header=False; run naq import --mmap"
+    )
+    assert str(Notice("use --text")) == "use text="
+
+
+def test_predict_writes_a_line_per_node_and_a_page(named, graph):
+    words = ("predict", "g.npz", "--labels", "few.csv", "--out", "p.csv", "--level", 0.8)
+    code, out, err = named(*words, "--report", "my page.html")
+    assert code == 0 and "Expected accuracy" in out and "Chosen: naq-plus" in out and "my page.html" in out, err
+    rows = rows_of("p.csv")
+    assert len(rows) == graph.num_nodes and rows[5]["node"] == "'=n5" and rows[6]["node"] == "n6"
+    assert np.mean([row["class"] == f"'-class {c}" for row, c in zip(rows, graph.labels)]) > 0.9
     for row in rows:
         assert 0 <= float(row["runner_up_probability"]) <= 1 and row["runner_up"] != row["class"]
         assert row["given"] or float(row["probability"]) >= float(row["runner_up_probability"])
         assert row["nearest_label"] and row["prediction_set"]
-    assert sum(row["given"] == "yes" for row in rows) == len(labels.read_text().splitlines()) - 1
-    assert any(row["words"] for row in rows)
-
-
-def test_summary_as_json(graph: Graph, graph_file: Path, labels: Path, tmp_path: Path) -> None:
-    facts = json.loads(run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv", "--json"))
+    assert sum(row["given"] == "yes" for row in rows) == len(rows_of("few.csv"))
+    said = re.sub("<[^>]+>", "", Path("my page.html").read_text())
+    assert "for 80 % of the nodes" in said and "--level 0.8" in said and "--seed" not in said
+    facts = json.loads(named(*words, "--json")[1])
     assert facts["nodes"] == graph.num_nodes == sum(row["nodes"] for row in facts["classes"])
-    assert (
-        facts["expected_accuracy"]["low"] <= facts["expected_accuracy"]["value"] <= facts["expected_accuracy"]["high"]
-    )
+    assert facts["expected_accuracy"]["low"] <= facts["expected_accuracy"]["value"]
+    facts = json.loads(named(*words, "--unknown", "--json")[1])
+    assert sum(not row["class"] for row in rows_of("p.csv")) == facts["unknown"]
 
 
-def test_report_is_written_and_says_how(graph_file: Path, labels: Path, tmp_path: Path) -> None:
-    page = tmp_path / "my page.html"
-    words = ("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv", "--report", page, "--level", 0.8)
-    assert str(page) in run(*words)
-    html = page.read_text()
-    assert "How often a probability is right" in html and "for 80 % of the nodes" in html
-    said = re.sub("<[^>]+>", "", html)
-    assert "--level 0.8" in said and "my page.html" in said and "--seed" not in said
+def test_suggestions_are_filled_in_and_used(named):
+    first = json.loads(named("suggest", "g.npz", "-k", 4, "--json")[1])
+    assert len({row["node"] for row in first}) == 4 and all(row["likely"] is None for row in first)
+    code, out, err = named("suggest", "g.npz", "--labels", "few.csv", "-k", 6, "--out", "next.csv")
+    rows = rows_of("next.csv")
+    assert code == 0 and out.count("likely") == 6 == len(rows) and all(row["class"] == "" for row in rows), err
+    Path("filled.csv").write_text("node,class\n" + "".join(f"{r['node']},{i % 2}\n" for i, r in enumerate(rows)))
+    assert named("predict", "g.npz", "--labels", "filled.csv", "--out", "p.csv")[0] == 0
 
 
-def test_unknown_nodes_have_no_class(graph_file: Path, labels: Path, tmp_path: Path) -> None:
-    facts = json.loads(
-        run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv", "--unknown", "--json")
-    )
-    rows = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
-    assert sum(not row["class"] for row in rows) == facts["unknown"]
+def test_wrong_labels_are_found(named, graph):
+    labels = graph.labels.copy()
+    labels[3] = 1 - labels[3]
+    rows = "".join(f"{name},{label}\n" for name, label in list(zip(graph.names, labels))[:40])
+    Path("many.csv").write_text("node,class\n" + rows)
+    code, out, err = named("check", "g.npz", "--labels", "many.csv", "--out", "doubts.csv")
+    assert code == 0 and " of 40 labels are doubtful" in out, err
+    assert rows_of("doubts.csv")[0]["node"] == "n3"
 
 
-def test_a_mistake_writes_nothing(graph_file: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.csv"
-    bad.write_text("node,class\nn1,a\nn99999,b\n")
-    with pytest.raises(NaqError, match=r"bad.csv, line 3: there is no node 'n99999'; did you mean"):
-        run("predict", graph_file, "--labels", bad, "--out", tmp_path / "p.csv")
-    bad.write_text("node,class\nn1,a\nn2,a\n")
-    with pytest.raises(NaqError, match="at least two classes"):
-        run("predict", graph_file, "--labels", bad, "--out", tmp_path / "p.csv")
-    assert not (tmp_path / "p.csv").exists()
-
-
-def test_ctrl_c_is_one_sentence(
-    graph_file: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stop(*_: object, **__: object) -> None:
+def test_ctrl_c_and_a_failed_write_leave_nothing(named, monkeypatch):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("naq.cli.predicting._fitted", stop)
-    words = ["naq", "predict", str(graph_file), "--labels", str(labels), "--out", str(tmp_path / "p.csv")]
-    monkeypatch.setattr("sys.argv", words)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130 and capsys.readouterr().err == "naq: stopped.\n"
-    assert not (tmp_path / "p.csv").exists()
+    words = ("predict", "g.npz", "--labels", "few.csv", "--out", "p.csv")
+    with monkeypatch.context() as patch:
+        patch.setattr("naq.cli.predicting.fit_classifier", stop)
+        assert named(*words) == (130, "", "naq: stopped.\n") and not Path("p.csv").exists()
+    Path("p.csv").write_text("yesterday's")
+    monkeypatch.setattr(table, "cell", lambda value: 1 / 0)
+    monkeypatch.setattr("sys.argv", ["naq", *words])
+    with pytest.raises(ZeroDivisionError):
+        named(*words)
+    assert Path("p.csv").read_text() == "yesterday's"
+    assert sorted(path.name for path in Path().iterdir()) == ["few.csv", "g.npz", "p.csv"]
 
 
-@pytest.mark.parametrize("command", ("predict", "suggest"))
-def test_nothing_that_is_read_is_written_over(
-    graph_file: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    before = labels.read_bytes(), graph_file.read_bytes()
-    link = tmp_path / "link.csv"
-    link.symlink_to(labels)
-    for out, says in (
-        (labels, "the same file as --labels"),
-        (link, "the same file as --labels"),
-        (graph_file, "the same file as the graph"),
-        (tmp_path, "a folder; expected the name of a file"),
-        (labels / "p.csv", f"{labels} is no folder"),
+@pytest.mark.parametrize("command", ["predict", "suggest"])
+def test_nothing_that_is_read_is_written_over(named, command, monkeypatch):
+    Path("link.csv").symlink_to("few.csv")
+    before = Path("few.csv").read_bytes()
+    for out in ("few.csv", "link.csv"):
+        code, _, err = named(command, "g.npz", "--labels", "few.csv", "--out", out)
+        assert code == 2 and "--labels" in err
+    monkeypatch.setattr("naq.cli.arguments.os.access", lambda path, mode: Path(path) != Path.cwd())
+    code, _, err = named(command, "g.npz", "--labels", "few.csv", "--out", "new/p.csv")
+    assert code == 2 and "--out" in err and Path("few.csv").read_bytes() == before and not Path("new").exists()
+
+
+@pytest.fixture
+def roles(call):
+    """90 nodes of three roles; ``team`` is the role in other words but for one node, ``code`` its number, ``size`` says
+    nothing, and ``Same`` is the role."""
+    draw, role = np.random.default_rng(0), np.arange(90) % 3
+    ends = [(i, (i + 3 * int(step)) % 90) for i in range(90) for step in draw.integers(1, 30, 3)]
+    Path("edges.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in ends))
+    team = ["abc"[r if i != 10 else 2] for i, r in enumerate(role)]
+    rows = [f"n{i},{team[i]},{r},{draw.integers(0, 4)},{'xyz'[r]},{'xyz'[r]}\n" for i, r in enumerate(role)]
+    Path("nodes.csv").write_text("key,team,code,size,role,Same\n" + "".join(rows))
+    Path("few.csv").write_text("node,class\n" + "".join(f"n{i},{'xyz'[role[i]]}\n" for i in range(30)))
+    return call
+
+
+def told(err):
+    return {line.split("column ")[1].split("'")[1] for line in err.splitlines() if "alone tells the class" in line}
+
+
+def test_columns_that_tell_the_class_are_named_and_can_be_left_out(roles):
+    given = ("predict", "edges.csv", "--nodes", "nodes.csv", "--labels", "few.csv", "--out", "p.csv")
+    code, out, err = roles(*given)
+    assert code == 0 and told(err) == {"team", "code", "role", "Same"} and "--ignore team" in err, err
+    more = ("--label", "role", "--ignore", "team", "--ignore", "code")
+    code, out, err = roles(*given, *more)
+    assert code == 0 and told(err) == {"Same"} and "--label role --ignore team --ignore code" in out, err
+    read = load("edges.csv", nodes="nodes.csv", label="role", ignore=["team", "code", "Same"])
+    assert read.vocab.tolist() == ["size"] == read.table.columns.tolist(), "what is ignored is not kept either"
+
+
+def test_a_column_of_classes_is_labels_if_there_is_no_file(roles):
+    rows = list(csv.reader(Path("nodes.csv").read_text().splitlines()))
+    kept = (",".join([*row[:4], row[4] if i < 31 else ""]) + "\n" for i, row in enumerate(rows))
+    Path("nodes.csv").write_text("".join(kept))
+    words = ("edges.csv", "--nodes", "nodes.csv", "--label", "role", "--ignore", "team")
+    code, out, err = roles("predict", *words, "--out", "p.csv", "--json")
+    assert code == 0 and told(err) == {"code"}, err
+    assert {one["class"]: one["labels"] for one in json.loads(out)["classes"]} == {"x": 10, "y": 10, "z": 10}
+    for command in ("check", "suggest"):
+        code, _, err = roles(command, *words)
+        assert code == 0 and told(err) == {"code"}, err
+
+
+def test_what_counts_as_the_class_in_other_words():
+    draw, own, names = np.random.default_rng(1), np.arange(200) % 2, np.array(["no", "yes"])
+    noisy = np.where(draw.random(200) < 0.2, 1 - own, own)
+    features = np.stack([own, noisy, draw.random(200), draw.integers(0, 2, 200)], axis=1)
+    graph = Graph(np.zeros((2, 0), int), features, nodes=200, vocab=["own", "noisy", "free", "coin"])
+    assert [note.split("'")[1] for note in class_columns(graph, np.arange(200), names[own])] == ["own"]
+    assert class_columns(graph, np.arange(4), names[own[:4]]) == [], "chance does as well with four labels"
+    said = Graph(np.zeros((2, 0), int), np.eye(2)[own], nodes=200, vocab=["answer=No", "answer=Yes"])
+    assert len(class_columns(said, np.arange(2), names[own[:2]])) == 1, "unless it is their names"
+    assert class_columns(said, np.array([0, 2]), names[own[[0, 2]]]) == []
+    assert class_columns(graph.with_features(None), np.arange(200), names[own]) == []
+
+
+def test_new_rows_alone_are_written(named, graph):
+    words = [" ".join(graph.vocab[row.indices]) for row in graph.features]
+    kinds = [f"kind {label}" for label in graph.labels]
+    lines = [f"{name},{text},{kind}\n" for name, text, kind in zip(graph.names, words, kinds)]
+    Path("n.csv").write_text("id,text,kind\n" + "".join(lines))
+    ends = [f"{graph.names[a]},{graph.names[b]}\n" for a, b in zip(*graph.adjacency.nonzero())]
+    Path("e.csv").write_text("source,target\n" + "".join(ends))
+    Path("new.csv").write_text(f"id,text,kind\n=new,{words[0]},{kinds[0]}\nother,{words[-1]},\n")
+    Path("joined.csv").write_text(f"source,target\n=new,{graph.names[0]}\n")
+    asked = ("predict", "e.csv", "--nodes", "n.csv", "--labels", "few.csv", "--out", "p.csv")
+    for more in ((), ("--edges", "joined.csv")):
+        code, out, err = named(*asked, "--new", "new.csv", *more)
+        assert code == 0 and "2 new nodes" in out, err
+        first, _ = rows_of("p.csv")
+        assert (first["node"], first["class"][-1]) == ("'=new", str(graph.labels[0]))
+    for wrong, named_there in (
+        (("--edges", "joined.csv"), "--new"),
+        (("--new", "n.csv"), "n0"),
+        (("--new", "p.csv"), "--out"),
     ):
-        with pytest.raises(NaqError, match=re.escape(says)):
-            run(command, graph_file, "--labels", labels, "--out", out)
-    monkeypatch.setattr("naq.cli.checking.os.access", lambda path, mode: Path(path) != tmp_path)
-    with pytest.raises(NaqError, match=f"you may not write to {tmp_path}; choose"):
-        run(command, graph_file, "--labels", labels, "--out", tmp_path / "new" / "p.csv")
-    assert (labels.read_bytes(), graph_file.read_bytes()) == before
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["few.csv", "link.csv"]
+        code, _, err = named(*asked, *wrong)
+        assert code == 2 and named_there in err.splitlines()[-1]
 
 
-def test_predictions_and_report_are_two_files(graph_file: Path, labels: Path, tmp_path: Path) -> None:
-    with pytest.raises(NaqError, match=r"--report is .* the same file as --out"):
-        run("predict", graph_file, "--labels", labels, "--out", tmp_path / "p.csv", "--report", tmp_path / "p.csv")
-
-
-def test_suggestions_are_filled_in_and_used(graph: Graph, graph_file: Path, labels: Path, tmp_path: Path) -> None:
-    first = json.loads(run("suggest", graph_file, "-k", 4, "--json"))
-    assert len({row["node"] for row in first}) == 4 and all(row["likely"] is None for row in first)
-    shown = run("suggest", graph_file, "--labels", labels, "-k", 6, "--out", tmp_path / "next.csv")
-    assert shown.count("likely") == 6
-    rows = list(csv.DictReader((tmp_path / "next.csv").read_text().splitlines()))
-    assert len(rows) == 6 and all(row["class"] == "" for row in rows)
-    filled = tmp_path / "filled.csv"
-    filled.write_text("node,class\n" + "".join(f"{row['node']},class {i % 2}\n" for i, row in enumerate(rows)))
-    run("predict", graph_file, "--labels", filled, "--out", tmp_path / "p.csv")
+@pytest.mark.parametrize("kind", ["csv", "numbers", "text", "mixed csv"])
+def test_parquet_keeps_types(named, graph, kind):
+    ids = [f"{i}" if kind != "mixed csv" or i else "007" for i in range(graph.num_nodes)]
+    words = [" ".join(graph.vocab[row.indices]) for row in graph.features]
+    nodes = pa.table({"id": pa.array(map(int, ids)) if kind == "numbers" else ids, "text": words})
+    if "csv" in kind:
+        Path("n.csv").write_text("id,text\n" + "".join(f"{a},{b}\n" for a, b in zip(ids, words)))
+    else:
+        parquet.write_table(nodes, "n.parquet")
+    ends = [f"{ids[a]},{ids[b]}\n" for a, b in zip(*graph.adjacency.nonzero())]
+    Path("e.csv").write_text("source,target\n" + "".join(ends))
+    Path("few.csv").write_text("node,class\n" + "".join(f"{ids[i]},{graph.labels[i]}\n" for i in range(8, 160, 12)))
+    table = "n.csv" if "csv" in kind else "n.parquet"
+    for out in ("p.parquet", "p.csv"):
+        code, _, err = named("predict", "e.csv", "--nodes", table, "--labels", "few.csv", "--out", out)
+        assert code == 0, err
+    found, rows = parquet.read_table("p.parquet").to_pydict(), rows_of("p.csv")
+    assert found["node"] == ([int(one) for one in ids] if kind in ("csv", "numbers") else ids)
+    assert found["class"] == [row["class"] for row in rows] and list(found) == list(rows[0])
+    assert ["|".join(one) for one in found["prediction_set"]] == [row["prediction_set"] for row in rows]
+    assert ["|".join(one) for one in found["words"]] == [row["words"] for row in rows]
+    assert [f"{one:.4f}" for one in found["probability"]] == [row["probability"] for row in rows]
+    assert [one is True for one in found["given"]] == [row["given"] == "yes" for row in rows]

@@ -15,22 +15,22 @@ from naq.embedders.closed_form import scatter
 D, WAYS = 3, 4
 
 
-def covariance(seed: int = 0, d: int = D) -> np.ndarray:
+def covariance(seed=0, d=D):
     a = np.random.default_rng(seed).standard_normal((d, d))
     return a @ a.T / d + 0.1 * np.eye(d)
 
 
-def power(matrix: np.ndarray, exponent: float) -> np.ndarray:
+def power(matrix, exponent):
     values, directions = np.linalg.eigh(matrix)
     return (directions * values**exponent) @ directions.T
 
 
-def squared(z: np.ndarray, means: np.ndarray, w: np.ndarray) -> np.ndarray:
+def squared(z, means, w):
     """(points, ways) |W (z - m)|^2."""
     return (((z[:, None, :] - means[None]) @ w.T) ** 2).sum(axis=2)
 
 
-def bayes(z: np.ndarray, means: np.ndarray, covariances: list[np.ndarray]) -> np.ndarray:
+def bayes(z, means, covariances):
     """(points, ways) log posterior of Gaussian classes with equal priors, from the densities."""
     logs = [multivariate_normal(m, c).logpdf(z) for m, c in zip(means, covariances, strict=True)]
     return log_softmax(np.stack(logs, axis=1), axis=1)
@@ -40,20 +40,20 @@ def bayes(z: np.ndarray, means: np.ndarray, covariances: list[np.ndarray]) -> np
 
 
 @pytest.mark.parametrize("size", [2, 7, 40])
-def test_1_all_pairs_of_a_class_have_its_covariance_for_scatter(size: int) -> None:
+def test_1_all_pairs_of_a_class_have_its_covariance_for_scatter(size):
     z = np.random.default_rng(size).standard_normal((size, D)) @ covariance() + 5
     pairs = np.array(list(combinations(range(size), 2)))
     assert np.allclose(scatter(torch.from_numpy(z), pairs), np.cov(z.T, ddof=1), rtol=0, atol=1e-10)
 
 
-def test_1_classes_are_weighed_by_their_pairs() -> None:
+def test_1_classes_are_weighed_by_their_pairs():
     z = np.random.default_rng(0).standard_normal((12, D)) * np.repeat([1.0, 3.0], [5, 7])[:, None]
     parts = [np.array(list(combinations(range(5), 2))), np.array(list(combinations(range(5, 12), 2)))]
     mixed = (10 * np.cov(z[:5].T) + 21 * np.cov(z[5:].T)) / 31
     assert np.allclose(scatter(torch.from_numpy(z), np.concatenate(parts)), mixed, rtol=0, atol=1e-10)
 
 
-def test_1_the_expectation_by_draws() -> None:
+def test_1_the_expectation_by_draws():
     """400,000 pairs from one Gaussian: within four standard errors of its covariance."""
     s, random, count = covariance(), np.random.default_rng(0), 400_000
     ends = random.multivariate_normal(np.ones(D), s, 2 * count)
@@ -62,7 +62,7 @@ def test_1_the_expectation_by_draws() -> None:
     assert (np.abs(found - s) < 4 * error).all()
 
 
-def test_1_pairs_of_two_classes_add_half_of_the_squared_gap() -> None:
+def test_1_pairs_of_two_classes_add_half_of_the_squared_gap():
     """Exact for all pairs between two finite classes: (S_a + S_b) / 2 + (m_a - m_b)(m_a - m_b)^T / 2, with ddof 0."""
     random = np.random.default_rng(0)
     a, b = random.standard_normal((6, D)), 2 * random.standard_normal((9, D)) + 3
@@ -75,7 +75,7 @@ def test_1_pairs_of_two_classes_add_half_of_the_squared_gap() -> None:
 # 2. The map
 
 
-def test_2_softmax_of_distances_is_the_posterior_after_whitening() -> None:
+def test_2_softmax_of_distances_is_the_posterior_after_whitening():
     random, s = np.random.default_rng(0), covariance()
     means, z = 2 * random.standard_normal((WAYS, D)), 3 * random.standard_normal((500, D))
     truth = bayes(z, means, [s] * WAYS)
@@ -85,7 +85,7 @@ def test_2_softmax_of_distances_is_the_posterior_after_whitening() -> None:
     assert np.abs(log_softmax(-squared(z, means, np.eye(D)) / 2, axis=1) - truth).max() > 0.1
 
 
-def test_2_unequal_covariances_are_beyond_any_map() -> None:
+def test_2_unequal_covariances_are_beyond_any_map():
     """The posterior is quadratic in z, which no difference of squared distances under one map is."""
     means = np.random.default_rng(0).standard_normal((2, D))
     z = np.array([0.0, 1.0, 2.0])[:, None] * np.ones(D)  # three points in a line: second differences
@@ -101,8 +101,8 @@ def test_2_unequal_covariances_are_beyond_any_map() -> None:
 # 3. The loss
 
 
-def expected_loss(w: torch.Tensor, means: np.ndarray, s: np.ndarray, order: int = 80) -> torch.Tensor:
-    """ProtoNet's loss with true means, averaged over the classes' Gaussians by Gauss-Hermite quadrature in two dimensions."""
+def expected_loss(w, means, s, order=80):
+    """ProtoNet's loss with true means, averaged over the classes' Gaussians by Gauss-Hermite quadrature."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(order)
     grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2) @ power(s, 0.5)
     weight = torch.from_numpy(np.outer(weights, weights).ravel() / (2 * np.pi))
@@ -114,11 +114,11 @@ def expected_loss(w: torch.Tensor, means: np.ndarray, s: np.ndarray, order: int 
     return total / len(means)
 
 
-def problem() -> tuple[np.ndarray, np.ndarray]:
+def problem():
     return np.array([[0.0, 0.0], [1.5, 0.5], [-0.5, 1.5]]), covariance(1, 2)
 
 
-def test_3_the_gradient_of_the_expected_loss_vanishes_there() -> None:
+def test_3_the_gradient_of_the_expected_loss_vanishes_there():
     means, s = problem()
     best = torch.from_numpy(power(s, -0.5)).requires_grad_()
     (slope,) = torch.autograd.grad(expected_loss(best, means, s), best)
@@ -128,7 +128,7 @@ def test_3_the_gradient_of_the_expected_loss_vanishes_there() -> None:
         assert torch.autograd.grad(expected_loss(other, means, s), other)[0].abs().max() > 1e-3
 
 
-def test_3_no_other_map_has_a_lower_loss() -> None:
+def test_3_no_other_map_has_a_lower_loss():
     means, s = problem()
     best = torch.from_numpy(power(s, -0.5))
     least, random = expected_loss(best, means, s), np.random.default_rng(0)
@@ -144,8 +144,8 @@ def test_3_no_other_map_has_a_lower_loss() -> None:
 
 
 @pytest.mark.parametrize("shots", [1, 5])
-def test_4_averaging_shots_changes_the_temperature_only(shots: int) -> None:
-    """Means drawn from N(0, B): the posterior given the supports, from the joint Gaussian of query and prototype; B grows."""
+def test_4_averaging_shots_changes_the_temperature_only(shots):
+    """Means from N(0, B): the posterior given the supports, from the joint Gaussian of query and prototype; B grows."""
     random, s = np.random.default_rng(0), covariance()
     prototypes, z = 2 * random.standard_normal((WAYS, D)), 3 * random.standard_normal((300, D))
     away = squared(z, prototypes, power(s, -0.5))
@@ -166,7 +166,7 @@ def test_4_averaging_shots_changes_the_temperature_only(shots: int) -> None:
 
 
 @pytest.mark.parametrize("shots", [1, 5])
-def test_5_directions_in_which_means_vary_little_count_for_less(shots: int) -> None:
+def test_5_directions_in_which_means_vary_little_count_for_less(shots):
     """S_w = I, means N(0, diag(b)): z and prototype enter as sum g_k z_k p_k, g = K b / (1 + (K + 1) b)."""
     b = np.array([0.01, 0.5, 8.0])
     random = np.random.default_rng(0)
@@ -180,16 +180,10 @@ def test_5_directions_in_which_means_vary_little_count_for_less(shots: int) -> N
     assert (np.diff(ratio) > 0).all() and (ratio < 1).all()
 
 
-def test_5_more_shots_need_less_of_it() -> None:
-    b = np.array([0.01, 0.5, 8.0])
-    ratios = [(k + 1) * b / (1 + (k + 1) * b) for k in (1, 5, 1000)]
-    assert (ratios[0] < ratios[1]).all() and (ratios[1] < ratios[2]).all()
-
-
 # 6. Shrinking
 
 
-def test_6_shrinking_is_the_scatter_of_noisy_vectors() -> None:
+def test_6_shrinking_is_the_scatter_of_noisy_vectors():
     """Independent noise of variance v in every direction adds v I: exact for noise that is balanced over its signs."""
     z = np.random.default_rng(0).standard_normal((20, D))
     pairs = np.random.default_rng(1).permutation(20).reshape(-1, 2)
@@ -206,7 +200,7 @@ def test_6_shrinking_is_the_scatter_of_noisy_vectors() -> None:
 # 7. Cosines
 
 
-def test_7_cosine_and_distance_agree_where_lengths_are_equal() -> None:
+def test_7_cosine_and_distance_agree_where_lengths_are_equal():
     random = np.random.default_rng(0)
     z, p = random.standard_normal((50, D)), random.standard_normal((WAYS, D))
     one = p / np.linalg.norm(p, axis=1, keepdims=True)

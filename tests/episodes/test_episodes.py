@@ -1,3 +1,5 @@
+"""The episode type: overlaps, drops, shares and files."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -6,12 +8,18 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from scipy.stats import chisquare
+from torch.utils.data import DataLoader
+from torch_geometric.data import Batch
+from torch_geometric.nn import GraphConv
 
+import naq
+from methods_under_test import community_graph
 from naq import Episodes
 from naq.episodes import load_episodes
-from naq.errors import DataError, OptionError
+from naq.errors import DataError, NaqError, NoSuchItem, OptionError
 from naq.files import write_npz
 
 
@@ -32,45 +40,25 @@ def kept(episodes: Episodes, t: int) -> list[list[int]]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(any_episodes())
-def test_overlap_ratio_is_one_minus_distinct_over_all(episodes: Episodes) -> None:
-    ratios = []
-    for t in range(len(episodes)):
-        flat = [q for slot in kept(episodes, t) for q in slot]
-        if flat:
-            ratios.append(1 - len(set(flat)) / len(flat))
-    assert episodes.overlap_ratio() == pytest.approx(np.mean(ratios) if ratios else 0.0)
-
-
-@settings(max_examples=150, deadline=None)
-@given(any_episodes())
-def test_without_overlap_keeps_what_one_class_has_and_no_support(episodes: Episodes) -> None:
-    clean = episodes.without_overlap()
-    for t in range(len(episodes)):
-        slots = [set(slot) for slot in kept(episodes, t)]
-        supports = set(episodes.support[t].ravel().tolist())
-        expected = [
-            [q for q in slot if q not in supports and sum(q in s for s in slots) == 1] for slot in kept(episodes, t)
-        ]
-        assert kept(clean, t) == expected
-    assert clean.info["drop_overlap"] is True
-    assert np.array_equal(clean.query, episodes.query) and not (clean.mask & ~episodes.mask).any()
-    again = clean.without_overlap()
-    assert np.array_equal(again.mask, clean.mask)
-
-
-@settings(max_examples=150, deadline=None)
 @given(any_episodes(), st.integers(0, 5))
-def test_without_random_drops_as_many_in_every_episode(episodes: Episodes, seed: int) -> None:
-    clean, control = episodes.without_overlap(), episodes.without_random(seed)
+def test_overlaps_and_both_ways_to_drop_against_sets(episodes: Episodes, seed: int) -> None:
+    clean, control, ratios = episodes.without_overlap(), episodes.without_random(seed), []
     for t in range(len(episodes)):
+        slots, supports = [set(slot) for slot in kept(episodes, t)], set(episodes.support[t].ravel().tolist())
+        flat = [q for slot in kept(episodes, t) for q in slot]
+        ratios += [1 - len(set(flat)) / len(flat)] if flat else []
+        alone = {q for q in flat if q not in supports and sum(q in s for s in slots) == 1}
+        assert kept(clean, t) == [[q for q in slot if q in alone] for slot in kept(episodes, t)]
         assert sum(map(len, kept(control, t))) == sum(map(len, kept(clean, t)))
-    assert not (control.mask & ~episodes.mask).any() and np.array_equal(control.query, episodes.query)
-    assert control.info["drop_random"] is True and "drop_overlap" not in control.info
+    assert episodes.overlap_ratio() == pytest.approx(np.mean(ratios) if ratios else 0.0)
+    for found, name in ((clean, "drop_overlap"), (control, "drop_random")):
+        assert found.info == {name: True} and np.array_equal(found.query, episodes.query)
+        assert not (found.mask & ~episodes.mask).any()
+    assert np.array_equal(clean.without_overlap().mask, clean.mask)
 
 
 def test_without_random_drops_any_kept_query() -> None:
-    """Of six kept queries two are dropped, each equally often, whether they overlap or not; the first episodes stay what they are."""
+    """Of six kept queries two are dropped, each equally often, whether they overlap or not."""
     one = Episodes(
         np.array([[[0], [1]]]),
         np.array([[[2, 3, 4, -1], [3, 5, 6, 7]]]),
@@ -85,26 +73,6 @@ def test_without_random_drops_any_kept_query() -> None:
     assert len(pairs) == 15 and chisquare(pairs).pvalue > 1e-3
     assert np.array_equal(many[:100].without_random(3).mask, many.without_random(3).mask[:100])
     assert not np.array_equal(many.without_random(4).mask, many.without_random(3).mask)
-
-
-def test_overlap_by_hand() -> None:
-    episodes = Episodes(
-        np.array([[[0], [1]]]),
-        np.array([[[2, 3, 4, -1], [3, 5, 0, 5]]]),
-        np.array([[[True, True, True, False], [True, True, True, True]]]),
-    )
-    assert episodes.overlap_ratio() == pytest.approx(1 - 5 / 7)
-    assert episodes.without_overlap().mask.tolist() == [[[True, False, True, False], [False, True, False, True]]]
-
-
-def test_distinct_class_share_matches_sets() -> None:
-    random = np.random.default_rng(0)
-    labels = random.integers(0, 4, 30)
-    support = np.stack([random.permutation(30)[:3] for _ in range(200)])[:, :, None]
-    query = np.zeros((200, 3, 1), dtype=int)
-    share = np.mean([len(set(labels[row[:, 0]])) == 3 for row in support])
-    assert 0.1 < share < 0.9
-    assert Episodes(support, query, query >= 0).distinct_class_share(labels) == pytest.approx(share)
 
 
 def test_class_shares_look_at_the_first_support_and_at_known_labels() -> None:
@@ -140,8 +108,70 @@ def test_sizes_slices_and_repr() -> None:
     assert repr(episodes) == "Episodes(3 x 2-way 2-shot, 4 queries, toy)"
     part = episodes[1:]
     assert len(part) == 2 and np.array_equal(part.query, episodes.query[1:]) and part.info == episodes.info
-    with pytest.raises(OptionError, match=r"taken by slices, e\.g\. episodes\[3:4\]; got 1"):
-        episodes[1]  # type: ignore[index]
+
+
+def test_episodes_are_a_dataset() -> None:
+    episodes = small()
+    for number, one in zip((0, 1, -1), [*episodes][:3]):
+        for there in (one, episodes[number]):
+            for name in ("support", "query", "mask"):
+                assert np.array_equal(getattr(there, name), getattr(episodes, name)[number])
+    batches = list(DataLoader(episodes, batch_size=2))  # type: ignore[arg-type]
+    assert [tuple(batch.query.shape) for batch in batches] == [(2, 2, 4), (1, 2, 4)]
+    assert np.array_equal(torch.cat([batch.support for batch in batches]), episodes.support)
+    assert batches[0].mask.dtype == torch.bool
+    for wrong in (3, -4, "1"):
+        with pytest.raises(NoSuchItem, match=f"index is {wrong!r}, but there are 3 episodes") as caught:
+            episodes[wrong]  # type: ignore[call-overload]
+        assert isinstance(caught.value, IndexError | OptionError)
+
+
+def test_sub_graphs_for_pyg_give_the_vectors_of_the_whole_graph() -> None:
+    graph = community_graph().without_labels()
+    episodes = naq.naq_episodes(naq.feature_neighbors(graph, 3), way=2, shot=2, queries=1, count=3)
+    mask = episodes.mask & (np.arange(2) == 0)[:, None]
+    found = Episodes(episodes.support, np.where(mask, episodes.query, -1), mask).to_pyg(graph)
+    whole = graph.to_pyg()
+    torch.manual_seed(0)
+    layers = [GraphConv(graph.num_features, 5), GraphConv(5, 3)]  # reads two hops
+
+    def encode(x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        for layer in layers:
+            x = layer(x, edges)
+        return x
+
+    expected = encode(whole.x.to_dense(), whole.edge_index)
+    batch = Batch.from_data_list(found)
+    vectors = encode(batch.x, batch.edge_index)
+    assert torch.allclose(vectors[batch.support_index], expected[episodes.support.ravel()], atol=1e-5)
+    assert torch.allclose(vectors[batch.query_index], expected[episodes.query[mask]], atol=1e-5)
+    assert batch.support_slot.tolist() == [0, 0, 1, 1] * 3 and batch.query_slot.tolist() == [0] * 3
+    assert found[0].num_nodes < graph.num_nodes
+    assert np.array_equal(graph.features[found[0].node.numpy()].toarray(), found[0].x)
+    with pytest.raises(NaqError, match=r"0\.\.140"):
+        Episodes(episodes.support + 140, episodes.query, episodes.mask).to_pyg(graph)
+
+
+def partition_task(data: Any, labels: Any, shots: int) -> list[tuple[Any, Any]]:
+    """As the documentation of learn2learn describes it, by lists."""
+    parts: list[tuple[list[Any], list[int]]] = [([], []), ([], [])]
+    for label in sorted(set(labels.tolist())):
+        rows = [row for row, other in zip(data, labels.tolist()) if other == label]
+        for part, some in zip(parts, (rows[:shots], rows[shots:])):
+            part[0].extend(some)
+            part[1].extend([label] * len(some))
+    return [(torch.stack(rows), labels) for rows, labels in parts]
+
+
+@pytest.mark.parametrize("vectors", [None, np.random.default_rng(0).random((42, 5))])
+def test_tasks_of_learn2learn_are_taken_apart_into_supports_and_queries(vectors: Any) -> None:
+    episodes = small()
+    rows = np.arange(42) if vectors is None else vectors
+    for t, (data, labels) in enumerate(episodes.to_learn2learn(vectors)):
+        (support, support_labels), (query, query_labels) = partition_task(data, labels, shots=2)
+        assert np.array_equal(support, rows[episodes.support[t].ravel()]) and support_labels == [0, 0, 1, 1]
+        assert np.array_equal(query, rows[episodes.query[t][episodes.mask[t]]])
+        assert query_labels == np.nonzero(episodes.mask[t])[0].tolist()
 
 
 def test_save_and_load(tmp_path: Path) -> None:
@@ -154,18 +184,16 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 def test_files_that_hold_no_episodes(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is no episode file; .*found \['x'\]"):
-        load_episodes(write_npz(tmp_path / "a.npz", {"x": np.ones(2)}))
-    arrays = {"support": np.ones((1, 2, 1), int), "query": np.ones((1, 2, 3), int), "mask": np.ones((1, 2, 3), bool)}
-    for name, wrong in (
-        ("support", arrays["support"] - 2),
-        ("query", arrays["query"] - 2),
-        ("mask", np.ones((1, 2, 3))),
+    whole = {"support": np.ones((1, 2, 1), int), "query": np.ones((1, 2, 3), int), "mask": np.ones((1, 2, 3), bool),
+             "info": np.array("{}")}  # fmt: skip
+    for change, words in (
+        ({"support": whole["support"] - 2}, "below 0"),
+        ({"query": whole["query"] - 2}, "below 0"),
+        ({"mask": np.ones((1, 2, 3))}, "types"),
+        ({"mask": np.ones((1, 2, 2), bool)}, "mask"),
+        ({"info": np.array("{")}, "description"),
     ):
-        with pytest.raises(DataError, match=r"nodes below 0|have types"):
-            load_episodes(write_npz(tmp_path / "w.npz", arrays | {name: wrong, "info": np.array("{}")}))
-    with pytest.raises(DataError, match="damaged description"):
-        load_episodes(write_npz(tmp_path / "b.npz", arrays | {"info": np.array("{")}))
-    arrays["mask"] = np.ones((1, 2, 2), bool)
-    with pytest.raises(DataError, match="are no episodes"):
-        load_episodes(write_npz(tmp_path / "c.npz", arrays | {"info": np.array("{}")}))
+        with pytest.raises(DataError, match=words):
+            load_episodes(write_npz(tmp_path / "w.npz", whole | change))
+    with pytest.raises(DataError, match="support"):
+        load_episodes(write_npz(tmp_path / "a.npz", {"x": np.ones(2)}))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import json
+import lzma
 import os
-import random
-import struct
+import subprocess
 import sys
 import time
 import zipfile
@@ -17,14 +16,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from damaged_files import TARGETS, Bench, _make_cell, _make_classifier, _read_cell, small_graph
-from naq import device
-from naq.errors import DataError, NaqError
-from naq.files import disk, read_npz, write_json, write_npz, write_sealed, write_tensors
-from naq.io import load, save_graph
-from naq.io.catalog import BUNDLED
-from naq.io.readers import Unpacked
+from file_formats import read_cell, read_run, small_graph, write_cell, write_run
+from naq import ClassSplit, FewShotNodeClassifier, Tasks, device, feature_neighbors, load, sample_tasks
+from naq.classifier import write_predictions
+from naq.classifier.page import write_report
+from naq.errors import DataError, TaskError
+from naq.files import cache_folder, disk, read_npz, write_json, write_npz, write_sealed
+from naq.io import listing, save_graph, save_mapped
+from naq.io.download import dataset_root
+from naq.tasks import split_of_file
+from naq.threads import prepare_process
+from naq_paper.cells.records import unpack_records
+from naq_paper.cells.store import Store
+from naq_paper.experiments.folder import read_pack
 from naq_paper.measurements.practice import with_peak
+from naq_studio.board import Entry
+from naq_studio.journal import TITLES, Journal
+from naq_studio.routes import Json
 
 
 def test_columns_that_no_machine_holds(tmp_path: Path) -> None:
@@ -37,8 +45,7 @@ def test_columns_that_no_machine_holds(tmp_path: Path) -> None:
 
 
 def test_arrays_are_added_up_before_memory_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = {f"a{i}": np.zeros(3_000_000) for i in range(6)}
-    path = write_npz(tmp_path / "x.npz", arrays)
+    path = write_npz(tmp_path / "x.npz", {f"a{i}": np.zeros(2_000_000) for i in range(6)})
     assert path.stat().st_size < 200_000
     monkeypatch.setattr(device, "room", lambda: 1e8)
     with pytest.raises(DataError, match="reading the arrays of"):
@@ -46,174 +53,92 @@ def test_arrays_are_added_up_before_memory_is_taken(tmp_path: Path, monkeypatch:
 
 
 def test_a_member_that_claims_to_be_shorter_is_refused(tmp_path: Path) -> None:
-    """Two changed fields once changed 33,344 labels of debian: the header of an array said int8, and nobody read on to the CRC."""
-    source = BUNDLED / "debian.npz"
-    with zipfile.ZipFile(source) as archive:
-        members = {
-            entry.filename: archive.read(entry) for entry in archive.infolist() if entry.filename == "labels.npy"
-        }
-    labels = members["labels.npy"]
-    shorter = labels.replace(b"'<i2'", b"'|i1'", 1)
-    assert shorter != labels
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("labels.npy", labels)
-    content = out.getvalue().replace(labels, shorter)
-    (tmp_path / "x.npz").write_bytes(content)
+    """The header of an array said int8, so nobody read on to the CRC, and 33,344 labels were others."""
+    labels = np.arange(30_000, dtype=np.int16)
+    np.savez(tmp_path / "x.npz", labels=labels)
+    content = (tmp_path / "x.npz").read_bytes()
+    assert content.count(b"'<i2'") == 1
+    (tmp_path / "x.npz").write_bytes(content.replace(b"'<i2'", b"'|i1'"))
     with pytest.raises(DataError, match=r"Bad CRC|does not have the size and the CRC"):
         read_npz(tmp_path / "x.npz")
 
 
-def test_a_name_twice_in_a_zip_is_refused(tmp_path: Path) -> None:
-    whole = save_graph(tmp_path / "g.npz", small_graph())
-    with zipfile.ZipFile(whole) as archive, zipfile.ZipFile(tmp_path / "h.npz", "w") as twice:
-        for entry in archive.infolist():
-            twice.writestr(entry.filename, archive.read(entry))
-        with pytest.warns(UserWarning, match="Duplicate name"):
-            twice.writestr("labels.npy", archive.read("names.npy"))
-    with pytest.raises(DataError, match=r"'labels\.npy' twice"):
-        load(tmp_path / "h.npz")
-
-
-@pytest.mark.parametrize(
-    "change", [{"result": {}}, {"result": {"number": 2}}, {"seconds": 0.1}, {"error": "none"}, {"machine": []}]
-)
-def test_an_edited_cell_is_set_aside(change: dict[str, object], tmp_path: Path) -> None:
-    path = _make_cell(tmp_path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    assert _read_cell(path) is None
-    assert not path.exists() and len(list((tmp_path / "damaged").iterdir())) == 1
-
-
-def test_records_of_earlier_formats_name_what_files_them_anew(tmp_path: Path) -> None:
-    path = _make_cell(tmp_path)
+def test_records_of_earlier_formats_are_refused(tmp_path: Path) -> None:
+    path = write_cell("cells", tmp_path)
     now = json.loads(path.read_text())
     for number in (1, 2):
         path.write_text(json.dumps(now | {"format": number}))
-        with pytest.raises(DataError, match="rekey"):
-            _read_cell(path)
+        with pytest.raises(DataError, match="earlier version"):
+            read_cell(path)
         assert path.exists(), "it is not set aside as damaged"
 
 
-def test_packs_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    from naq_paper.experiments.folder import unpack_folder
-
+def test_published_packs_are_read() -> None:
     packs = sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("*.zip"), key=lambda p: p.stat().st_size)
-    assert unpack_folder(packs[0], tmp_path / "results") > 0
+    assert all(read_pack(packs[0]))
 
 
-def test_a_pack_that_unfolds_to_more_than_it_may(tmp_path: Path) -> None:
-    import lzma
-
-    from naq_paper.cells.records import read_records
-
-    (tmp_path / "x").write_bytes(lzma.compress(b" " * 300_000_000, preset=1))
+def test_a_pack_that_unfolds_to_more_than_it_may() -> None:
     with pytest.raises(DataError, match="too large"):
-        read_records(tmp_path / "x")
+        unpack_records(lzma.compress(b" " * 300_000_000, preset=1), "x")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "graph",
-        "tasks",
-        "labels",
-        "csv: edges",
-        "mat",
-        "checkpoint",
-        "cell",
-        "pack",
-        "requests",
-        "npy",
-        "parquet",
-        "studio: journal",
-        "graph folder: labels",
-        "download",
-    ],
-)
-def test_a_pipe_is_refused_and_never_waited_for(name: str, tmp_path: Path) -> None:
-    bench = Bench(TARGETS[name], tmp_path / "x")
-    path = tmp_path / "x" / "made" / bench.path
-    path.unlink()
-    os.mkfifo(path)
-    if name == "cell":
-        assert TARGETS[name].read(path) is None
-        return
-    with pytest.raises(NaqError, match=r"a pipe or a device|no edge list|does not exist|has no "):
-        TARGETS[name].read(path)
-
-
+@pytest.mark.parametrize("code", [0x110000, 0xD800, 0xFFFFFFFF])
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_characters_that_do_not_exist(order: str, tmp_path: Path) -> None:
-    """NumPy keeps any number as a character, and Python ends with a SystemError."""
-    names = np.array(["good", "bad"], dtype=f"{order}U4")
-    names.view(f"{order}u4")[5] = 0x110000
-    np.savez(tmp_path / "x.npz", names=names)
-    with pytest.raises(DataError, match="bytes that are no text"):
-        read_npz(tmp_path / "x.npz")
-    if order == "<":
-        from naq_scale.mapped import save_mapped
-
-        folder = save_mapped(tmp_path / "g", small_graph())
-        with (folder / "names.npy").open("r+b") as stream:
-            stream.seek(128)
-            stream.write(b"\xff\xff\xff\xff")
-        manifest = json.loads((folder / "manifest.json").read_text())
-        content = (folder / "names.npy").read_bytes()[128:]
-        manifest["arrays"]["names"]["sha256"] = hashlib.sha256(content).hexdigest()
-        write_sealed(folder / "manifest.json", manifest)
-        with pytest.raises(DataError, match="bytes that are no text"):
-            load(folder)
+def test_characters_that_do_not_exist(order: str, code: int, tmp_path: Path) -> None:
+    """NumPy keeps any number as a character, and Python ends with a SystemError; half a character is not text."""
+    names = np.array([f"n{i}" for i in range(40)], dtype=f"{order}U4")
+    names.view(f"{order}u4")[5] = code
+    with pytest.raises(DataError, match="'names'"):
+        write_npz(tmp_path / "x.npz", {"names": names})
+    np.savez(tmp_path / "x.npz", **read_npz(save_graph(tmp_path / "g.npz", small_graph())) | {"names": names})
+    with pytest.raises(DataError, match=r"names .*not text"):
+        load(tmp_path / "x.npz")
+    folder = save_mapped(tmp_path / "g", small_graph())
+    content = (folder / "names.npy").read_bytes()
+    content = content[:128] + code.to_bytes(4, "little") + content[132:]
+    (folder / "names.npy").write_bytes(content)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["arrays"]["names"]["sha256"] = hashlib.sha256(content[128:]).hexdigest()
+    write_sealed(folder / "manifest.json", manifest)
+    with pytest.raises(DataError, match="not text"):
+        load(folder)
 
 
 @pytest.mark.parametrize("cut", [1, 7, 22, 52])
 def test_a_journal_that_was_killed_at_its_first_line_is_begun_again(cut: int, tmp_path: Path) -> None:
-    from naq_studio.board import Row
-    from naq_studio.journal import TITLES, Journal
-
     path = tmp_path / "g.studio.csv"
     path.write_bytes(TITLES[:cut])
     journal = Journal(path, small_graph())
-    journal.write([Row("label", 1, "red")])
+    journal.write([Entry("label", 1, "red")])
     journal.close()
     assert path.read_bytes().startswith(TITLES) and len(path.read_text().splitlines()) == 2
 
 
 def test_metrics_name_no_file_outside_the_folder(tmp_path: Path) -> None:
     """A damaged file is moved away; one that a stranger's metrics.json names is none of ours."""
-    from damaged_files import _run_folder, second_run
-
     other = tmp_path / "mine.safetensors"
     other.write_bytes(b"mine")
-    folder = tmp_path / "run"
-    folder.mkdir()
-    for name, content in _run_folder().items():
-        (folder / name).write_bytes(content)
-    data = json.loads((folder / "metrics.json").read_text())
-    write_sealed(folder / "metrics.json", data | {"files": {"../mine.safetensors": "0"}})
-    assert second_run(folder / "metrics.json", _run_folder()) is None
+    (tmp_path / "run").mkdir()
+    metrics = write_run("metrics.json", tmp_path / "run")
+    write_sealed(metrics, json.loads(metrics.read_text()) | {"files": {"../mine.safetensors": "0"}})
+    assert read_run(metrics) is None
     assert other.read_bytes() == b"mine" and not (tmp_path / "damaged").exists()
 
 
 def test_a_run_killed_after_its_last_tensor_leaves_no_checkpoint(tmp_path: Path) -> None:
-    from damaged_files import _run_folder, second_run
-
-    for name, content in (*_run_folder().items(), ("checkpoint.safetensors", b"of the training")):
-        (tmp_path / name).write_bytes(content)
-    assert second_run(tmp_path / "metrics.json", _run_folder()) is not None
+    metrics = write_run("metrics.json", tmp_path)
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"of the training")
+    assert read_run(metrics) is not None
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
 def test_a_record_that_is_written_now_is_not_swept_away_when_the_clock_jumps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import time
-
-    from naq_paper.cells.store import Store
-
     now, store, cells = time.time, Store(tmp_path), tmp_path / "cells"
     store.prepare()
-    with disk.beside(cells / "a.json") as living:
+    with disk.temporary_path(cells / "a.json") as living:
         (cells / ".b.json.00000000.naq.tmp.json").write_text("half")
         monkeypatch.setattr(time, "time", lambda: now() + 3600)
         monkeypatch.setattr(disk, "_cleared", set())  # as in another process
@@ -222,29 +147,7 @@ def test_a_record_that_is_written_now_is_not_swept_away_when_the_clock_jumps(
         assert sorted(p.name for p in cells.iterdir()) == [living.name, "c.json"]
 
 
-def test_a_classifier_has_the_checksum_of_every_file(tmp_path: Path) -> None:
-    """Those of the format before are read too: tests/classifier/test_estimator.py."""
-    path = _make_classifier(tmp_path)
-    size = struct.unpack("<Q", path.read_bytes()[:8])[0]
-    header = json.loads(path.read_bytes()[8 : 8 + size])
-    assert (
-        set(header["__metadata__"]) == {"facts", "checksum"} and "naq-classifier-3" in header["__metadata__"]["facts"]
-    )
-
-
-def test_facts_that_are_no_object(tmp_path: Path) -> None:
-    from naq.training.checkpoint import load_state
-
-    write_tensors(tmp_path / "c", {"a": np.ones(3)}, {})
-    load_state(tmp_path / "c")
-    (tmp_path / "c").write_bytes((2**40).to_bytes(8, "little") + b"{}")
-    with pytest.raises(DataError):
-        load_state(tmp_path / "c")
-
-
 def test_a_cache_that_cannot_be_used_is_gone_without(tmp_path: Path) -> None:
-    from naq.neighbors import feature_neighbors
-
     (tmp_path / "file").write_text("")
     for cache in (tmp_path / "file", Path("/proc/none"), tmp_path / ("x" * 300)):
         with pytest.warns(UserWarning, match="the neighbour table is not kept in the cache|not used"):
@@ -252,10 +155,6 @@ def test_a_cache_that_cannot_be_used_is_gone_without(tmp_path: Path) -> None:
 
 
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    from naq.files import cache_folder
-    from naq.io import listing
-    from naq.io.download import dataset_root
-
     for name in ("NAQ_CACHE", "XDG_CACHE_HOME", "NAQ_DATA", "HOME"):
         monkeypatch.delenv(name, raising=False)
 
@@ -270,8 +169,6 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_that_are_none() -> None:
-    from naq.threads import prepare_process
-
     for wrong in ("0", "-1", "x", "", "²"):
         environment = {"NUMBA_NUM_THREADS": wrong}
         with pytest.warns(UserWarning, match="no number of threads"):
@@ -281,8 +178,6 @@ def test_threads_that_are_none() -> None:
 
 @pytest.mark.parametrize("how", [">/dev/full", ">&-", "2>/dev/full >/dev/null", "PYTHONIOENCODING=ascii", "| head -1"])
 def test_output_that_goes_nowhere(how: str, tmp_path: Path) -> None:
-    import subprocess
-
     before, after = (how, "") if how.startswith("PYTHON") else ("", how)
     program = f"{before} {sys.executable} -m naq --help {after}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -301,39 +196,26 @@ def _zip_of_ogb(path: Path, packing: int = zipfile.ZIP_DEFLATED, behind: bytes =
 
 @pytest.mark.parametrize("behind", [b"\0" * 30_000_000, gzip.compress(b"") * 500_000], ids=["zeros", "members"])
 def test_what_follows_a_packed_table_takes_no_minutes(behind: bytes, tmp_path: Path) -> None:
-    """Python's own reader takes a call for every zero, and several for every member: here 15 and 20 seconds on a fast machine."""
+    """Python's own reader takes a call for every zero, and several for every member."""
     table = tmp_path / "e.csv.gz"
     table.write_bytes(gzip.compress(b"source,target\na,b\n") + behind)
     small, started = _zip_of_ogb(tmp_path / "o.zip", behind=behind), time.process_time()
     assert small.stat().st_size < 400_000
-    if behind[:1] == b"\0":
-        assert load(small).num_edges == 2 and load(table).num_edges == 1
-    else:
-        for path in (small, table):
-            with pytest.raises(DataError, match="members that hold next to nothing"):
-                load(path)
+    for path in (small, table):
+        try:
+            assert load(path).num_edges == (2 if path == small else 1)
+        except DataError as error:
+            assert behind[:1] == b"\0" and "gz" in str(error)
     assert time.process_time() - started < 5
-
-
-def test_packed_tables_are_read_as_python_reads_them() -> None:
-    draw = random.Random(0)
-    for _ in range(40):
-        texts = [
-            draw.randbytes(draw.choice((0, 1, 300, 70_000))) + b"a" * draw.choice((0, 5, 400_000)) for _ in range(3)
-        ]
-        packed = b"".join(gzip.compress(text) + b"\0" * draw.choice((0, 3, 70_000)) for text in texts)
-        assert Unpacked(io.BytesIO(packed)).readall() == b"".join(texts)
-        with pytest.raises(EOFError):
-            Unpacked(io.BytesIO(gzip.compress(texts[0] + b"x")[: -draw.randrange(1, 12)])).readall()
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
 def test_members_that_become_more_than_they_claim(packing: int, tmp_path: Path) -> None:
-    """zipfile unpacks whole what it reads at once: in some kilobytes here are 300 MB, where 128 bytes are claimed."""
+    """zipfile unpacks whole what it reads at once: in some kilobytes here are 120 MB, where 128 bytes are claimed."""
     path = tmp_path / "h.npz"
     with zipfile.ZipFile(path, "w", packing) as archive:
-        archive.writestr("labels.npy", b"\0" * 300_000_000)
-    size = (300_000_000).to_bytes(4, "little")
+        archive.writestr("labels.npy", b"\0" * 120_000_000)
+    size = (120_000_000).to_bytes(4, "little")
     path.write_bytes(path.read_bytes().replace(size, (128).to_bytes(4, "little")))
 
     def read() -> None:
@@ -347,26 +229,12 @@ def test_members_that_become_more_than_they_claim(packing: int, tmp_path: Path) 
             load(_zip_of_ogb(tmp_path / "o.zip", packing))
 
 
-@pytest.mark.parametrize("key", ["names", "vocab", "class_names"])
-def test_half_a_character_is_no_name(key: str, tmp_path: Path) -> None:
-    arrays = read_npz(save_graph(tmp_path / "g.npz", small_graph()))
-    size = {"names": 40, "vocab": 12, "class_names": 4}[key]
-    arrays[key] = np.array([f"n{i}" for i in range(size)])
-    arrays[key].view(np.uint32)[1] = 0xD800
-    with pytest.raises(DataError, match="half a character"):
-        write_npz(tmp_path / "h.npz", arrays)
-    np.savez(tmp_path / "h.npz", **arrays)
-    with pytest.raises(DataError, match="bytes that are no text"):
-        load(tmp_path / "h.npz")
-
-
 def test_a_colour_of_5000_digits_costs_a_line_of_the_journal(tmp_path: Path) -> None:
-    from naq_studio.journal import Journal
-
     path = tmp_path / "j.csv"
     path.write_text(
         "step,rows,action,node,name,class,value,time\n"
-        f"1,1,make,,,red,{'0' * 5000},\n2,1,make,,,blue,{'1' * 12},\n3,1,make,,,green,{'9' * 9},\n4,1,make,,,grey,007,\n"
+        f"1,1,make,,,red,{'0' * 5000},\n2,1,make,,,blue,{'1' * 12},\n3,1,make,,,green,{'9' * 9},\n"
+        "4,1,make,,,grey,007,\n"
     )
     journal = Journal(path, small_graph())
     try:
@@ -377,9 +245,6 @@ def test_a_colour_of_5000_digits_costs_a_line_of_the_journal(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("key", ["test_classes", "2way_1shot_test_query"])
 def test_dates_are_no_nodes_and_no_classes(key: str, tmp_path: Path) -> None:
-    from naq.errors import TaskError
-    from naq.tasks import ClassSplit, Tasks, sample_tasks, split_of_file
-
     tasks = sample_tasks(small_graph(), way=2, shot=1, queries=3, count=20, seed=0)
     arrays = read_npz(tasks.save(tmp_path / "t.npz", ClassSplit((0, 1), (2,), (3,))))
     np.savez(tmp_path / "u.npz", **arrays | {key: arrays[key].astype("datetime64[D]")})
@@ -398,7 +263,9 @@ def test_a_document_type_is_refused_in_any_encoding_and_wherever_it_stands(
     entities = '<!ENTITY a "aaaaaaaaaa">' + "".join(
         f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi")
     )
-    graph = '<graphml><graph edgedefault="undirected"><node id="x"/><node id="y"/><edge source="x" target="y"/></graph></graphml>'
+    ends = '<node id="x"/><node id="y"/><edge source="x" target="y"/>'
+    graph = f'<graph edgedefault="undirected">{ends}</graph>'
+    graph = f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{graph}</graphml>'
     head = f'<?xml version="1.0" encoding="{encoding}"?><!--{"x" * before}-->'
     path = tmp_path / "g.graphml"
     path.write_bytes((head + graph).encode(encoding))
@@ -409,11 +276,7 @@ def test_a_document_type_is_refused_in_any_encoding_and_wherever_it_stands(
 
 
 def test_a_file_whose_name_is_no_text(tmp_path: Path) -> None:
-    """Its bytes become halves of characters in the graph's name, which stands in pages and answers."""
-    from naq.classifier import FewShotNodeClassifier, write_predictions
-    from naq.classifier.page import write_report
-    from naq_studio.routes import Json
-
+    """Its bytes become halves of characters in the graph's name, which is in pages and answers."""
     graph = load(save_graph(tmp_path / os.fsdecode(b"\xff.npz"), small_graph()))
     assert graph.name == "\udcff"
     classifier = FewShotNodeClassifier().fit(graph, {1: "a", 2: "b", 3: "a", 4: "b"})

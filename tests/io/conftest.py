@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,3 +34,15 @@ def write_ogb(tmp_path: Path) -> WriteOgb:
         return folder
 
     return write
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """``write("edges.csv", "a,b\\n")`` gives the path."""
+
+    def make(name: str, content: Any) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return make

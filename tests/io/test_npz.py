@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from naq import Graph
 from naq.errors import DataError
 from naq.files import read_npz
-from naq.io.npz import read_graph, save_graph, sizes_of_file
+from naq.io.npz import read_graph, save_graph
 from shared_data import shared
 
 
@@ -42,20 +40,13 @@ def write(folder: Path, **change: Any) -> Path:
 
 def test_reads_every_part(tmp_path: Path) -> None:
     graph = read_graph(write(tmp_path))
-    assert graph.name == "toy"
-    assert graph.num_edges == 2
+    assert (graph.name, graph.num_edges) == ("toy", 2)
     assert graph.features.toarray().tolist() == [[2, 0], [0, 0], [0, 3]]
-    assert graph.labels.tolist() == [0, 1, -1]
-    assert graph.class_names.tolist() == ["a", "b"]
-
-
-def test_structure_alone_is_enough(tmp_path: Path) -> None:
-    graph = read_graph(write(tmp_path, **{key: None for key in good() if not key.startswith("adj")}))
-    assert graph.features is None and graph.labels is None
-
-
-def test_no_attr_data_means_ones(tmp_path: Path) -> None:
+    assert graph.labels.tolist() == [0, 1, -1] and graph.class_names.tolist() == ["a", "b"]
     assert read_graph(write(tmp_path, attr_data=None)).features.data.tolist() == [1, 1]
+    bare = read_graph(write(tmp_path, **{key: None for key in good() if not key.startswith("adj")}))
+    assert bare.features is None and bare.labels is None
+    assert read_graph(write(tmp_path, unknown=np.array({"a": 1}, dtype=object))).hash == graph.hash
 
 
 def test_round_trip(small: Graph, tmp_path: Path) -> None:
@@ -67,7 +58,24 @@ def test_round_trip(small: Graph, tmp_path: Path) -> None:
     assert save_graph(tmp_path / "again.npz", again).read_bytes() == path.read_bytes()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"rel_names": np.array(["a", "a"])}, "rel_names"), ({"rel_names": np.array([], dtype="U1")}, "rel_names"),
+        ({"rel_names": None}, "rel_names"), ({"rel_data": None}, "rel_data"),
+        ({"rel_indptr": np.array([0, 1, 1, 1])}, "rel_indptr"), ({"rel_data": np.array([1, -1])}, "weight -1"),
+        ({"rel_indices": np.array([1, 2])}, "'b' joins"),
+    ],
+)  # fmt: skip
+def test_damaged_relations(tmp_path: Path, change: dict[str, Any], named: str) -> None:
+    sound = {"rel_names": np.array(["a", "b"]), "rel_indptr": np.array([0, 1, 1, 1, 2, 2, 2])}
+    sound |= {"rel_indices": np.array([1, 1]), "rel_data": np.array([2.0, 1.0])}
+    assert list(read_graph(write(tmp_path, **sound)).relations) == ["a", "b"]
+    with pytest.raises(DataError, match=named):
+        read_graph(write(tmp_path, **sound | change))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_graph_survives(data: st.DataObject, tmp_path: Path) -> None:
     n, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
@@ -85,122 +93,49 @@ def test_any_graph_survives(data: st.DataObject, tmp_path: Path) -> None:
     assert again.sparse_features == graph.sparse_features
     assert (again.names is None) == (names is None)
     assert names is None or again.names.tolist() == graph.names.tolist()
-    assert sizes_of_file(tmp_path / "g.npz")["edges"] == graph.num_edges
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        ({"adj_indptr": None}, "has no array adj_indptr"),
-        ({"adj_indices": None}, "has no array adj_indices"),
-        ({"adj_shape": None}, "has no array adj_shape"),
-        ({"attr_shape": None}, "has no array attr_shape"),
-        ({"adj_indptr": np.array([0, 3, 1, 4])}, "adj_indptr must start at 0, never fall and end at 4"),
-        ({"adj_indptr": np.array([1, 1, 3, 4])}, "adj_indptr must start at 0"),
-        ({"adj_indptr": np.array([0, 1, 3, 9])}, "adj_indptr must start at 0"),
-        ({"adj_indptr": np.array([0, -5, 3, 4])}, "adj_indptr must start at 0"),
-        ({"adj_indptr": np.array([0, 4])}, "adj_indptr has 2 entries; expected 4 for 3 rows"),
-        ({"adj_indptr": np.array([[0, 1, 3, 4]])}, r"adj_indptr has shape \(1, 4\) and type int64"),
-        (
-            {"adj_indptr": np.array([0.0, 1, 3, 4])},
-            "adj_indptr has shape .* type float64; expected one row of whole",
-        ),
-        ({"adj_indptr": np.array([0, 1, 3, 2**63], dtype=np.uint64)}, "too large for an index"),
-        ({"adj_indices": np.array([1, 0, 3, 1])}, r"adj_indices holds 3; expected 0\.\.2"),
-        ({"adj_indices": np.array([1, 0, -1, 1])}, r"adj_indices holds -1; expected 0\.\.2"),
-        ({"adj_indices": np.array([1, 0, 2])}, "end at 3, the length of adj_indices"),
-        ({"adj_shape": np.array([3, 4])}, r"adj_shape is \(3, 4\); expected a square"),
-        ({"adj_shape": np.array([10**12, 10**12])}, "adj_shape is .*; expected sizes from 0 to"),
-        ({"adj_shape": np.array([10**9, 10**9])}, "adj_indptr has 4 entries; expected 1,000,000,001"),
-        ({"adj_shape": np.array(3)}, "adj_shape has shape .*; expected two whole numbers"),
-        ({"adj_data": np.ones(3)}, r"adj_data has shape \(3,\) and type float64; expected 4 numbers"),
-        ({"adj_data": np.array(list("abcd"))}, "adj_data has shape .* type <U1"),
-        ({"adj_data": np.array([1, 1, np.nan, 1])}, "adjacency values hold NaN"),
-        ({"attr_indices": np.array([0, 2])}, r"attr_indices holds 2; expected 0\.\.1"),
-        ({"attr_data": np.array([1.0, np.inf])}, "features hold NaN, infinity"),
-        ({"attr": np.ones((3, 2))}, "both dense attr and sparse"),
-        ({"labels": np.array([0, 1])}, r"labels have shape \(2,\)"),
-        ({"labels": np.array([0, 1, 10**15])}, "a label is 1000000000000000; number the classes"),
-        ({"labels": np.array(["a", "b", "c"])}, "labels have type <U1"),
-        ({"class_names": np.array(["a"])}, "label 1 has no name"),
-        ({"class_names": np.array([1, 2])}, "class_names has type int64; expected text"),
-        ({"names": np.array(["a", "b"])}, r"names has shape \(2,\); expected 3"),
-        ({"names": np.array([1, 2, 2**31], dtype=np.uint32).view("<U1")}, "bytes that are no text"),
-        ({"vocab": np.array(["a"])}, "vocab has shape"),
-        ({"labels": np.array([{}, {}, {}], dtype=object)}, "holds pickled objects, which are never read"),
+        *(({key: None}, key) for key in ("adj_indptr", "adj_indices", "adj_shape", "attr_shape")),
+        *(({"adj_indptr": np.array(wrong)}, "adj_indptr") for wrong in (
+            [0, 3, 1, 4], [1, 1, 3, 4], [0, 1, 3, 9], [0, -5, 3, 4], [0, 4], [[0, 1, 3, 4]], [0.0, 1, 3, 4])),
+        ({"adj_indptr": np.array([0, 1, 3, 2**63], dtype=np.uint64)}, "adj_indptr"),
+        *(({"adj_indices": np.array(wrong)}, "adj_indices") for wrong in ([1, 0, 3, 1], [1, 0, -1, 1], [1, 0, 2])),
+        *(({"adj_shape": np.array(wrong)}, "adj_shape") for wrong in ([3, 4], [10**12, 10**12], 3)),
+        ({"adj_shape": np.array([10**9, 10**9])}, "adj_indptr"),
+        ({"adj_shape": np.zeros(2, int), "adj_indptr": np.zeros(1, int), "adj_indices": np.zeros(0, int)}, "empty"),
+        ({"adj_data": np.ones(3)}, "adj_data"),
+        ({"adj_data": np.array(list("abcd"))}, "adj_data"),
+        ({"adj_data": np.array([1, 1, np.nan, 1])}, "adjacency"),
+        ({"attr_indices": np.array([0, 2])}, "attr_indices"),
+        ({"attr_data": np.array([1.0, np.inf])}, "features"),
+        ({"attr": np.ones((3, 2))}, "attr"),
+        ({"labels": np.array([0, 1])}, "labels"),
+        ({"labels": np.array([0, 1, 10**15])}, "label"),
+        ({"labels": np.array(["a", "b", "c"])}, "labels"),
+        ({"labels": np.array([{}, {}, {}], dtype=object)}, "Object arrays"),
+        ({"class_names": np.array(["a"])}, "label 1"),
+        ({"class_names": np.array([1, 2])}, "class_names"),
+        ({"names": np.array(["a", "b"])}, "names"),
+        ({"names": np.array([1, 2, 2**31], dtype=np.uint32).view("<U1")}, "names"),
+        ({"vocab": np.array(["a"])}, "vocab"),
     ],
-)
-def test_bad_content(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+)  # fmt: skip
+def test_bad_content(tmp_path: Path, change: dict[str, Any], named: str) -> None:
     path = write(tmp_path, **change)
-    with pytest.raises(DataError, match=message) as caught:
+    with pytest.raises(DataError, match=named) as caught:
         read_graph(path)
     assert str(path) in str(caught.value)
 
 
-def test_empty_graph(tmp_path: Path) -> None:
-    empty = {
-        "adj_indptr": np.array([0]),
-        "adj_indices": np.array([], dtype=int),
-        "adj_shape": np.array([0, 0]),
-    }
-    np.savez(tmp_path / "empty.npz", **empty)
-    with pytest.raises(DataError, match="the graph is empty"):
-        read_graph(tmp_path / "empty.npz")
-
-
-def test_unknown_pickled_members_are_not_opened(tmp_path: Path) -> None:
-    path = write(tmp_path, idx_to_node=np.array({"a": 1}, dtype=object))
-    assert read_graph(path).num_nodes == 3
-
-
-def test_reading_only_some_arrays(tmp_path: Path) -> None:
-    assert set(read_npz(write(tmp_path), only={"labels", "absent"})) == {"labels"}
-
-
-@pytest.mark.parametrize("keep", [0, 10, 200, -30])
-def test_truncated(tmp_path: Path, keep: int) -> None:
-    path = write(tmp_path)
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(DataError, match="is not a readable graph file"):
-        read_graph(path)
-
-
-def test_damaged_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    whole = path.read_bytes()
-    random, refused = np.random.default_rng(0), 0
-    for _ in range(150):
-        damaged = bytearray(whole)
-        for place in random.integers(0, len(whole), size=3):
-            damaged[place] = random.integers(256)
-        path.write_bytes(bytes(damaged))
-        try:
-            read_graph(path)
-        except DataError as error:
-            refused += 1
-            assert str(path) in str(error)
-    assert refused > 50
-
-
-def test_header_that_claims_too_much(tmp_path: Path) -> None:
-    path = tmp_path / "huge.npz"
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": (10**15,)})
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("adj_indptr.npy", header.getvalue() + b"\0" * 8)
-    with pytest.raises(DataError, match=r"claims 8,000,000,000,000,000 bytes"):
-        read_graph(path)
-
-
 def test_missing_folder_and_tasks(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="does not exist"):
-        read_graph(tmp_path / "none.npz")
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(DataError, match="is a folder"):
-        read_graph(tmp_path / "folder.npz")
     np.savez(tmp_path / "x.tasks.npz", a=np.arange(3))
-    with pytest.raises(DataError, match="is a task file; give the graph file"):
-        read_graph(tmp_path / "x.tasks.npz")
+    for name, why in (("none", "does not exist"), ("folder", "is a folder"), ("x.tasks", "task file")):
+        with pytest.raises(DataError, match=why):
+            read_graph(tmp_path / f"{name}.npz")
 
 
 def test_dense_features_and_big_endian_files(tmp_path: Path) -> None:
@@ -211,11 +146,6 @@ def test_dense_features_and_big_endian_files(tmp_path: Path) -> None:
     dense = read_graph(write(tmp_path, **sparse, attr=np.array([[2.0, 0], [0, 0], [0, 3]])))
     assert not dense.sparse_features
     assert dense.hash == read_graph(tmp_path / "big.npz").hash
-
-
-def test_sizes_count_edges_listed_once(tmp_path: Path) -> None:
-    path = write(tmp_path, adj_indptr=np.array([0, 1, 2, 2]), adj_indices=np.array([1, 2]))
-    assert sizes_of_file(path) == {"nodes": 3, "edges": 2, "features": 2, "classes": 2}
 
 
 @pytest.mark.parametrize(
@@ -231,7 +161,6 @@ def test_shared_graphs(name: str, sizes: tuple[int, ...], tmp_path: Path) -> Non
     path = shared(name)
     graph = read_graph(path)
     assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == sizes
-    assert tuple(sizes_of_file(path).values()) == sizes
     assert read_graph(save_graph(tmp_path / "copy.npz", graph)).hash == graph.hash
 
 

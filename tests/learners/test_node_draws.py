@@ -1,3 +1,5 @@
+"""Names of nodes by content, and draws keyed by them."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +9,7 @@ import scipy.sparse as sp
 from graphs import random_graph
 from methods_under_test import community_graph, relabelled
 from naq import Graph
-from naq.learners.node_draws import NodeDropout, drawn_keys, node_names
+from naq.learners.node_draws import NodeDropout, draw_keys, node_names
 from naq.nn.rows import take_rows
 from naq.random import word
 
@@ -45,7 +47,7 @@ def test_draws_are_uniform_and_independent() -> None:
     assert np.abs(pairs).max() < 5 / np.sqrt(4000)
     other = NodeDropout(names, 0.3, word(0, "a", 1)).dense(np.arange(4000), 50) > 0
     assert abs(np.corrcoef(kept.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(200_000)
-    keys = drawn_keys(names, word(0, "b")) / 2.0**64
+    keys = draw_keys(names, word(0, "b")) / 2.0**64
     assert np.abs(np.sort(keys) - np.linspace(0, 1, 4000)).max() < 0.04
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -13,10 +13,9 @@ from hypothesis.extra.numpy import arrays
 from graphs import random_counts
 from naq import Graph, feature_neighbors, load
 from naq.errors import OptionError
-from naq.neighbors import feature_exact
+from naq.neighbors import feature, feature_exact
+from naq.neighbors.feature_exact import METRICS, block_topk
 from shared_data import shared
-
-METRICS = ("cosine", "euclidean", "jaccard")
 
 
 def similarities(x: np.ndarray, metric: str) -> np.ndarray:
@@ -54,32 +53,27 @@ def stays_sparse(x: np.ndarray) -> Graph:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("heavy", [0, 4])
-def test_both_routes_equal_the_dense_oracle(metric: str, heavy: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_routes_equal_the_dense_oracle(metric: str, heavy: int) -> None:
     """Counts, so that every dot product is exact: ids and scores must be equal, ties included."""
     x = random_counts(600, 40, density=0.06, heavy=heavy).toarray()
     x[300:320] = x[100:120]
     ids, scores = oracle(x, 12, metric)
-    monkeypatch.setattr(feature_exact, "BLOCK_ENTRIES", 600 * 37)
-    dense = graph_of(x)
-    object.__setattr__(dense, "features", x)
     routes = {
-        "inverted index": feature_neighbors(stays_sparse(x), k=12, metric=metric),
-        "blocks of sparse rows": feature_neighbors(stays_sparse(x), k=12, metric=metric, device="cpu:0"),
-        "blocks of dense rows": feature_neighbors(dense, k=12, metric=metric),
+        "inverted index": feature_exact.inverted_index_topk(sp.csr_array(x), 12, metric, None),
+        "blocks of sparse rows": block_topk(sp.csr_array(x), 12, metric, "cpu", None, entries=600 * 37),
+        "blocks of dense rows": block_topk(x, 12, metric, "cpu", None, entries=600 * 37),
     }
-    for name, table in routes.items():
-        assert np.array_equal(table.ids, ids), name
-        assert np.array_equal(table.scores, scores), name
+    for name, (found, their_scores) in routes.items():
+        assert np.array_equal(found, ids) and np.array_equal(their_scores, scores), name
 
 
-def test_heavy_columns_are_taken_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heavy_columns_are_taken_and_limited() -> None:
     columns = sp.csr_array(random_counts(200, 30, heavy=5, density=0.03).T)
     heavy, place = feature_exact._heavy_columns(columns)
     assert heavy.shape == (5, 200) and np.flatnonzero(place >= 0).tolist() == [0, 1, 2, 3, 4]
     for column in range(5):
         assert np.array_equal(heavy[place[column]], columns[[column]].toarray()[0])
-    monkeypatch.setattr(feature_exact, "HEAVY_BYTES", 2 * 200 * 4)
-    heavy, place = feature_exact._heavy_columns(columns)
+    heavy, place = feature_exact._heavy_columns(columns, most_bytes=2 * 200 * 4)
     assert heavy.shape == (2, 200) and (place >= 0).sum() == 2
     counts = np.diff(columns.indptr)
     assert counts[place >= 0].min() >= counts[:5][place[:5] < 0].max()
@@ -129,32 +123,12 @@ def test_zero_rows_have_no_neighbours_and_are_none(device: str) -> None:
     assert far.ids[empty[0], :2].tolist() == empty[1:3].tolist() and (far.scores[empty[0], :2] == 0).all()
 
 
-def test_duplicate_rows_under_euclid_are_at_no_distance() -> None:
-    x = np.tile(np.arange(1, 5, dtype=np.float32), (6, 3))
-    table = feature_neighbors(graph_of(x), k=4, metric="euclidean")
-    assert table.ids[3].tolist() == [0, 1, 2, 4] and (table.scores == 0).all()
-
-
-def test_fills() -> None:
-    x = random_counts(60, 30, density=0.05)
-    none, lowest, random = (feature_neighbors(graph_of(x), k=9, fill=f) for f in ("none", "lowest", "random"))
-    assert (none.ids == -1).any()
-    for i in range(60):
-        have = [j for j in none.ids[i].tolist() if j >= 0]
-        assert lowest.ids[i].tolist() == have + [j for j in range(60) if j not in have][: 9 - len(have)]
-        assert random.ids[i, : len(have)].tolist() == have
-        assert len(set(random.ids[i].tolist())) == 9 and i not in random.ids[i] and (random.ids[i] >= 0).all()
-    assert np.array_equal(random.ids, feature_neighbors(graph_of(x), k=9, fill="random").ids)
-    assert not np.array_equal(random.ids, feature_neighbors(graph_of(x), k=9, fill="random", seed=1).ids)
-    assert lowest.ids[0].tolist() == list(range(9))  # row 0 is empty: the node itself is the first of all
-
-
 counts = st.tuples(st.integers(2, 12), st.integers(1, 6)).flatmap(
     lambda shape: arrays(np.int8, shape, elements=st.integers(-1, 3), fill=st.just(np.int8(0)))
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(counts, st.sampled_from(METRICS), st.sampled_from(("none", "lowest", "random")), st.integers(1, 11))
 def test_any_table_of_counts(x: np.ndarray, metric: str, fill: str, k: int) -> None:
     k = min(k, len(x) - 1)
@@ -173,33 +147,34 @@ def test_any_table_of_counts(x: np.ndarray, metric: str, fill: str, k: int) -> N
             assert ranked == sorted(ranked)
 
 
-def test_threads_do_not_matter(threads: Callable[[int], None]) -> None:
-    graph = stays_sparse(random_counts(700, 50, heavy=3).toarray())
-    tables = []
-    for number in (1, 2):
-        threads(number)
-        tables.append(feature_neighbors(graph, k=10))
-    assert np.array_equal(tables[0].ids, tables[1].ids) and np.array_equal(tables[0].scores, tables[1].scores)
+def test_an_approximate_table_is_made_whole() -> None:
+    graph = graph_of(random_counts(40, 5))
+    info = feature.feature_info(graph, 3, "cosine", "approximate")
+    with pytest.raises(OptionError, match="whole"):
+        feature.feature_rows(graph, info, (0, 20))
 
 
-@pytest.mark.parametrize("device", ["cpu", "cpu:0"])
-def test_progress_reaches_the_end(device: str) -> None:
-    seen: list[tuple[int, int]] = []
-    graph = stays_sparse(random_counts(600, 10).toarray())
-    feature_neighbors(graph, k=3, device=device, progress=lambda done, of: seen.append((done, of)))
-    assert seen == sorted(seen) and seen[-1] == (600, 600)
+@pytest.mark.parametrize(("kind", "limit"), [("sparse", "EXACT_VISITS"), ("dense", "EXACT_PRODUCTS")])
+def test_auto_decides_by_work(kind: str, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = random_counts(500, 30).toarray()
+    features = sp.csr_array(x) if kind == "sparse" else x
+    work = 500.0**2 * (30 + feature.SELECTION) if kind == "dense" else float(((x != 0).sum(axis=0) ** 2).sum())
+    for allowed in (work, work - 1):
+        monkeypatch.setattr(feature, limit, allowed)
+        assert feature.prefer_exact(features) == (allowed == work)
+    for allowed in (499, 500):
+        monkeypatch.setattr(feature, "EXACT_NODES_CUDA", allowed)
+        assert feature.prefer_exact(features, device="cuda") == (allowed == 500)
 
 
-def test_metric_is_checked() -> None:
-    with pytest.raises(OptionError, match="metric is 'cosin'; expected one of cosine, euclidean, jaccard"):
-        feature_neighbors(graph_of(random_counts(5, 3)), k=2, metric="cosin")
-
-
-def test_info_says_how() -> None:
-    graph = graph_of(random_counts(9, 3))
-    table = feature_neighbors(graph, k=2, fill="random", seed=4)
-    expected = {"kind": "feature", "metric": "cosine", "k": 2, "search": "exact", "fill": "random", "seed": 4}
-    assert table.info == expected | {"graph": graph.without_labels().hash}
+def test_graphs_of_usual_size_stay_exact_and_are_cached_apart(tmp_path: Path) -> None:
+    assert feature.prefer_exact(load("debian").features)
+    assert feature.prefer_exact(load(shared("coauthor_cs.npz")).features)
+    graph = graph_of(random_counts(200, 30))
+    for _ in range(2):
+        for search in ("exact", "approximate"):
+            assert feature_neighbors(graph, 3, search=search, cache=tmp_path).info["search"] == search
+        assert len(list((tmp_path / "tables").iterdir())) == 2
 
 
 def test_a_real_graph_equals_the_oracle() -> None:

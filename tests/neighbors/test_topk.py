@@ -5,7 +5,7 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from naq.neighbors.topk import heap_offer, heap_sort, offer_rows, sort_heaps, stable_topk
+from naq.neighbors.topk import Best, heap_offer, heap_sort, offer_rows, sort_heaps, stable_topk
 
 few_values = st.lists(st.integers(-3, 3), min_size=1, max_size=40)
 
@@ -62,3 +62,19 @@ def test_blocks_offered_in_any_order_are_a_sort_without_the_node_itself(n: int, 
         assert sizes[node] == len(expected) and ids[node, : len(expected)].tolist() == expected
         assert scores[node, : len(expected)].tolist() == [values[node, other] for other in expected]
         assert (ids[node, len(expected) :] == -1).all() and (scores[node, len(expected) :] == -np.inf).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 9), st.integers(1, 6), st.integers(0, 10**6))
+def test_the_best_by_torch_are_those_by_compiled_code(n: int, k: int, seed: int) -> None:
+    values = torch.from_numpy(np.random.default_rng(seed).integers(-3, 4, (n, n)).astype(np.float32))
+    found = []
+    for on_cpu in (True, False):
+        best = Best(n, k, torch.device("cpu"))
+        best.on_cpu = on_cpu
+        for candidates in torch.arange(n).split(3):
+            best.offer(values[:, candidates].clone(), torch.arange(n), candidates)
+        found.append(best.arrays())
+    (ids, scores), (other_ids, other_scores) = found
+    assert np.array_equal(ids, other_ids) and np.array_equal(scores, other_scores)
+    assert ((ids == -1).sum(axis=1) == max(k - n + 1, 0)).all() and (scores[ids == -1] == 0).all()

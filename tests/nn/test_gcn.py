@@ -1,3 +1,5 @@
+"""The two-layer and the one-layer GCN against the definition in double precision and against PyG."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,10 +9,11 @@ import pytest
 import torch
 from torch_geometric.nn import GCNConv
 
+from dense_views import normalised
 from graphs import random_graph, without_features
 from naq import Graph, load
 from naq.errors import GraphError, OptionError
-from naq.nn import GCN, GraphOperator, operator
+from naq.nn import GCN, GraphOperator, OneLayerGCN, operator
 from shared_data import shared
 
 ROUTES = {
@@ -62,6 +65,9 @@ def test_some_nodes_all_nodes_and_the_definition_agree(graph: Graph, latent: int
     assert torch.allclose(gcn.encode(NODES), expected[NODES], atol=1e-5 * scale)
     assert torch.equal(gcn.encode(NODES)[0], gcn.encode(NODES)[2])
     assert torch.allclose(gcn.encode(np.arange(80)), gcn.encode_all(), atol=1e-5 * scale)
+    gcn.operator.block = 7
+    assert torch.allclose(gcn.encode_all(), expected, atol=1e-5 * scale)
+    assert gcn.encode(np.empty(0, dtype=np.int64)).shape == (0, latent)
 
 
 def test_agrees_with_pyg(graph: Graph) -> None:
@@ -91,33 +97,6 @@ def test_gradients_are_those_of_the_definition(graph: Graph, latent: int) -> Non
         assert torch.allclose(parameter.grad, leaf.grad.float(), atol=1e-5 * scale)
 
 
-def test_gradients_add_up_over_backward_calls(graph: Graph) -> None:
-    """Gradients live in recycled memory: a later backward pass may not touch an earlier one's."""
-    gcn = encoder(graph, 64)
-    parts = np.array_split(np.arange(80), 6)
-    singles = []
-    for part in parts:
-        gcn.zero_grad()
-        gcn.encode(part).sum().backward()
-        singles.append([p.grad for p in gcn.parameters()])
-    copies = [[g.clone() for g in grads] for grads in singles]
-    gcn.zero_grad()
-    for part in parts:
-        gcn.encode(part).sum().backward()
-    for number, parameter in enumerate(gcn.parameters()):
-        total = sum(grads[number] for grads in copies)
-        assert torch.allclose(parameter.grad, total, atol=1e-4 * float(total.abs().max()))
-    for grads, kept in zip(singles, copies):
-        assert all(map(torch.equal, grads, kept))
-
-
-def test_blocks_of_nodes_do_not_matter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    gcn = encoder(graph, 32)
-    whole = gcn.encode_all()
-    monkeypatch.setattr("naq.nn.operator.BLOCK", 7)
-    assert torch.allclose(gcn.encode_all(), whole, atol=1e-6 * float(whole.max()))
-
-
 def test_threads_do_not_change_a_bit(graph: Graph, threads: Callable[[int], None]) -> None:
     gcn = encoder(graph, 64)
     found = []
@@ -138,16 +117,6 @@ def test_an_isolated_node_sees_itself_alone(graph: Graph) -> None:
     assert torch.allclose(gcn.encode(np.array([79])), expected, atol=1e-5)
 
 
-def test_no_nodes_give_no_vectors(graph: Graph) -> None:
-    assert encoder(graph, 16).encode(np.empty(0, dtype=np.int64)).shape == (0, 16)
-
-
-def test_nodes_that_do_not_exist_are_refused(graph: Graph) -> None:
-    for bad in ([-1], [0, 80], [3, -5]):
-        with pytest.raises(OptionError, match=r"but the graph has nodes 0\.\.79"):
-            encoder(graph, 8).encode(np.array(bad))
-
-
 def test_weights_are_seeded_xavier_and_biases_zero() -> None:
     op = GraphOperator(random_graph())
     one, two, other = (GCN(op, 16, seed=seed) for seed in (0, 0, 1))
@@ -162,10 +131,28 @@ def test_weights_are_seeded_xavier_and_biases_zero() -> None:
 
 
 def test_what_cannot_be_encoded() -> None:
-    with pytest.raises(GraphError, match="has no features, which an encoder needs"):
+    with pytest.raises(GraphError, match="features"):
         GraphOperator(without_features(random_graph()))
-    with pytest.raises(OptionError, match="latent is 0"):
+    with pytest.raises(OptionError, match="latent"):
         GCN(GraphOperator(random_graph()), 0)
+    for bad in ([-1], [0, 60], [3, -5]):
+        with pytest.raises(OptionError, match=r"0\.\.59"):
+            GCN(GraphOperator(random_graph()), 8).encode(np.array(bad))
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_one_layer(graph: Graph, mean: bool) -> None:
+    """A_hat X W + b, or the mean over a node and its neighbours."""
+    weight, bias = torch.randn(30, 8, generator=torch.Generator().manual_seed(0)), torch.linspace(-1, 1, 8)
+    layer = OneLayerGCN(GraphOperator(graph), weight, bias, mean=mean)
+    layer.BLOCK = 7
+    looped = graph.adjacency.toarray() + np.eye(80)
+    smooth = looped / looped.sum(1, keepdims=True) if mean else normalised(graph.adjacency.toarray())
+    x = torch.tensor(graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray())
+    expected = torch.from_numpy(smooth).float() @ x @ weight + bias
+    for found in (layer.encode_all(), layer.encode(np.arange(80), inputs=lambda nodes: x[nodes] @ layer.weight)):
+        assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()))
+    assert torch.allclose(layer.encode(NODES), expected[NODES], atol=1e-5 * float(expected.abs().max()))
 
 
 def test_a_real_graph_in_tiles() -> None:

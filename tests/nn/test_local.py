@@ -8,8 +8,8 @@ from scipy.stats import chi2, kstest
 import naq
 from dense_views import masked, thinned
 from graphs import sub_graph
-from methods_under_test import community_graph
 from naq.nn import GCN, AugmentedOperator, GraphOperator, LocalOperator
+from naq.testing import community_graph
 
 
 def plain_encode(adjacency, features, encoder, v):
@@ -34,22 +34,16 @@ def encoder_of(operator):
 
 
 def test_equals_dense_sub_graphs(graph):
+    """Of the graph, the isolated node 140 among them, and of a thinned view."""
     operator = GraphOperator(graph, self_loops=False)
-    encoder = encoder_of(operator)
-    nodes = np.array([0, 7, 140, 7, 61])
-    ours = encoder.encode(nodes, LocalOperator(operator))
-    dense, features = graph.adjacency.toarray(), graph.features.toarray()
-    theirs = torch.stack([plain_encode(dense, features, encoder, v) for v in nodes])
-    assert torch.allclose(ours.double(), theirs, atol=1e-6)
-
-
-def test_on_a_thinned_graph(graph):
-    operator = GraphOperator(graph)
-    view = AugmentedOperator(operator, drop_edge=0.4, drop_feature=0.3, seed=1, index=(0, 0))
-    encoder = encoder_of(operator)
-    nodes = np.arange(0, graph.num_nodes, 9)
-    theirs = torch.stack([plain_encode(thinned(view), masked(view), encoder, v) for v in nodes])
-    assert torch.allclose(encoder.encode(nodes, LocalOperator(view)).double(), theirs, atol=1e-6)
+    view = AugmentedOperator(GraphOperator(graph), drop_edge=0.4, drop_feature=0.3, seed=1, index=(0, 0))
+    encoder, nodes = encoder_of(operator), np.append(np.arange(0, graph.num_nodes, 9), [140, 7, 7])
+    for base, adjacency, features in (
+        (operator, graph.adjacency.toarray(), graph.features.toarray()),
+        (view, thinned(view), masked(view)),
+    ):
+        theirs = torch.stack([plain_encode(adjacency, features, encoder, v) for v in nodes])
+        assert torch.allclose(encoder.encode(nodes, LocalOperator(base)).double(), theirs, atol=1e-6)
 
 
 def test_the_rows_of_some_pairs(graph):
@@ -99,7 +93,7 @@ def drawn():
 
 
 def uniformity(drawn):
-    """p-value of: each of n nodes is drawn equally often, ``LIMIT`` at a time without replacement, in the rows of (draws, n).
+    """p-value of: each of n nodes is drawn equally often, ``LIMIT`` at a time without replacement; (draws, n) bool.
 
     Counts c then have variance m p (1 - p) and covariance -m p (1 - p) / (n - 1) for m draws and p = LIMIT / n.
     """
@@ -127,18 +121,3 @@ def test_draws_of_centres_and_of_seeds_are_independent(drawn):
     for common, candidates in ((neighbours, CROWD - 2), (following, CROWD - 1)):
         error = 5 * common.std() / np.sqrt(common.size)
         assert 0 < error < 0.1 and abs(common.mean() - candidates * share**2) < error
-
-
-def test_the_test_of_uniformity_notices_a_bias():
-    """Ten of forty by random keys, uniform ones and ones that prefer the higher half by a twentieth."""
-    random = np.random.default_rng(0)
-    weight = np.where(np.arange(CROWD - 1) < (CROWD - 1) // 2, 1.0, 1 / 1.05)
-    keys = random.random((SEEDS * CROWD, CROWD - 1))
-    fair, biased = (np.argsort(np.argsort(each, axis=1), axis=1) < LIMIT for each in (keys, keys * weight))
-    assert uniformity(fair) > 1e-3 and uniformity(biased) < 1e-3
-
-
-def test_an_isolated_node_gives_the_bias(graph):
-    operator = GraphOperator(graph, self_loops=False)
-    encoder = encoder_of(operator)
-    assert torch.allclose(encoder.encode(np.array([140]), LocalOperator(operator))[0], torch.relu(encoder.bias2))

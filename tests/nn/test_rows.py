@@ -1,3 +1,5 @@
+"""Rows of sparse matrices and their products against dense ones in double precision."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

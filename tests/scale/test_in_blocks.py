@@ -10,14 +10,14 @@ import naq
 from generate import generate
 from graphs import random_graph, without_features
 from naq.embedders import EMBEDDERS
-from naq.embedders.node_words import node_words
+from naq.embedders.smoothing import node_words
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq_scale.blocks import closed_form
-from naq_scale.blocks.shards import InThisProcess
-from naq_scale.blocks.smoothing import plain_places, smooth_tile
-from naq_scale.blocks.words import _add_product, read_words
+from naq.text import SentenceVectors
+from naq_scale.blocks import closed_form, words
+from naq_scale.blocks.smoothing import _measure_agreement, smooth_tile
 from naq_scale.mapped import open_graph, save_mapped
+from naq_scale.tiles import multiply_tile
 
 
 def planted(tmp_path, **options):
@@ -51,14 +51,6 @@ def test_blocks_agree_with_memory(tmp_path, method, sparse, features):
         assert np.abs(cosines(found) - cosines(expected)).mean() < 1e-4
 
 
-def test_a_mapped_graph_is_embedded_in_blocks_by_itself(tmp_path):
-    mapped = planted(tmp_path, features=24)
-    found = naq.embed(mapped, "naq-plus")
-    assert isinstance(found, np.memmap)
-    assert np.allclose(cosines(found), cosines(naq.embed(in_memory(mapped), "naq-plus")), atol=1e-3)
-    assert not list(tmp_path.glob(".naq*"))
-
-
 def test_edges_that_lead_anywhere_are_doubted_in_blocks_too(tmp_path):
     random = random_graph(300, 900, 40, dense=True)
     graph = open_graph(save_mapped(tmp_path / "g", random))
@@ -89,17 +81,44 @@ def test_words_in_blocks_are_the_words(tmp_path, kind):
         "same": np.tile(random.standard_normal(12), (90, 1)),
     }[kind]
     graph = Graph(random.integers(0, 90, (2, 200)), features, nodes=90)
-    mapped = open_graph(save_mapped(tmp_path / "g", graph))
-    words = read_words(mapped, "words", 32, InThisProcess(mapped, tmp_path))
-    found = [words.block(start, start + 32) for start in range(0, 90, 32)]
-    found = np.concatenate([part if isinstance(part, np.ndarray) else part.toarray() for part in found])
+    reading, near = words.read_words(open_graph(save_mapped(tmp_path / "g", graph)), "words", 90, 0)
+    parts = [graph.features[start : start + 32] if near is None else near[start : start + 32] for start in (0, 32, 64)]
     expected = node_words(graph)
+    found = np.concatenate([reading.rows([part]) for part in parts])
     assert np.allclose(found, expected if isinstance(expected, np.ndarray) else expected.toarray(), atol=1e-5)
 
 
-def smooth(graph, start, steps, smoothing="ppr", where=None):
-    rows = (start.copy(), np.full_like(start, np.nan), np.full_like(start, np.nan))
-    return smooth_tile(graph, plain_places(graph) if where is None else where, rows, steps, smoothing)
+def of_several_kinds(nodes: int = 500) -> Graph:
+    random = np.random.default_rng(0)
+    words = random.integers(0, 3, (nodes, 40)) * (random.random((nodes, 40)) < 0.2)
+    parts = [words, random.lognormal(2, 1, (nodes, 5)), random.standard_normal((nodes, 400))]
+    parts[2][::7] = 0
+    kinds = [("words", 40), ("numbers", 5), ("vectors", 400)]
+    return Graph(random.integers(0, nodes, (2, 1500)), sp.csr_array(np.hstack(parts)), nodes=nodes, blocks=kinds)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_kinds_of_features_count_in_blocks_too(tmp_path, text):
+    graph = of_several_kinds()
+    if text:
+        vectors = np.random.default_rng(1).standard_normal((500, 20)).astype(np.float16)
+        vectors[::5] = 0
+        graph = graph.with_text(SentenceVectors(vectors, "a model"))
+    expected = EMBEDDERS["naq-plus"](graph, dim=100).embed()
+    found = naq.embed(open_graph(save_mapped(tmp_path / "g", graph)), dim=100)
+    assert np.abs(cosines(found) - cosines(expected)).max() < 1e-3
+
+
+def test_a_sample_is_enough_to_read_features(tmp_path, monkeypatch):
+    mapped = planted(tmp_path, features=80)
+    expected = EMBEDDERS["naq-plus"](mapped, dim=64).embed()
+    monkeypatch.setattr(words, "SAMPLE", 400)
+    found = EMBEDDERS["naq-plus"](mapped, dim=64).embed()
+    assert 0 < np.abs(cosines(found) - cosines(expected)).mean() < 0.1
+
+
+def smooth(graph, start, steps, smoothing="ppr"):
+    return smooth_tile(graph, (start, np.full_like(start, np.nan), np.full_like(start, np.nan)), steps, smoothing)
 
 
 def test_smoothing_of_a_tile_is_that_of_the_matrix():
@@ -122,15 +141,6 @@ def test_columns_do_not_depend_on_the_tile_they_are_in():
         assert np.array_equal(np.concatenate(parts, axis=1), whole)
 
 
-def test_product_with_the_transpose_needs_no_image():
-    random = np.random.default_rng(0)
-    matrix = sp.random_array((50, 30), density=0.2, rng=random, format="csr", dtype=np.float32)
-    basis = random.standard_normal((30, 21)).astype(np.float32)
-    total = np.ones((30, 21))
-    _add_product(matrix.indptr, matrix.indices, matrix.data, basis, total)
-    assert np.allclose(total, 1 + matrix.toarray().T @ (matrix.toarray() @ basis), atol=1e-4)
-
-
 def test_a_sample_of_nodes_estimates_the_scatter(tmp_path, monkeypatch):
     mapped = open_graph(generate(tmp_path / "g", 4000, 30_000, classes=5, features=16, noise=2.0))
     expected = EMBEDDERS["naq-plus"](mapped).embed()
@@ -145,3 +155,25 @@ def test_a_method_that_needs_memory_says_so(tmp_path):
     mapped = planted(tmp_path, features=8)
     with pytest.raises(OptionError, match="does not work in blocks"):
         naq.embed(mapped, "untrained", out=tmp_path / "z.npy")
+
+
+def test_agreement_is_that_of_the_definition():
+    graph = random_graph(90, 500)
+    start = np.random.default_rng(2).standard_normal((90, 20)).astype(np.float32)
+    mean, scale = start.mean(axis=0), np.random.default_rng(3).random(90, dtype=np.float32)
+    z = (start.astype(np.float64) - mean) * scale[:, None]
+    middle = graph.degrees @ z / graph.degrees.sum()
+    sums = graph.adjacency @ z - graph.degrees[:, None] * middle
+    dots, squares = _measure_agreement(graph, start, mean, scale, np.empty_like(start))
+    assert np.allclose(dots, (z * sums).sum(axis=1), atol=1e-4)
+    assert np.allclose(squares, (sums * sums).sum(axis=1), atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [1, 16, 21, 64, 150])
+def test_a_product_is_that_of_the_matrix(width):
+    graph = random_graph(120, 900)
+    held = np.random.default_rng(0).standard_normal((120, width)).astype(np.float32)
+    kept, dense = held.copy(), graph.normalized_adjacency().toarray().astype(np.float64)
+    assert np.allclose(multiply_tile(graph, held), dense @ held, atol=1e-5) and np.array_equal(held, kept)
+    turned = np.asfortranarray(held)
+    assert np.array_equal(multiply_tile(graph, turned), multiply_tile(graph, held))

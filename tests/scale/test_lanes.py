@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from naq.neighbors.prefetch import LANES, line_aligned
-from naq_scale.lanes import WIDE, add_rows
+from naq_scale.lanes import LANES, WIDE, add_rows, line_aligned
 
 
 @pytest.mark.parametrize("width", [1, LANES - 1, LANES, LANES + 3, WIDE, WIDE + 1, 2 * WIDE + 2 * LANES + 5])

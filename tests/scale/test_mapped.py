@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import naq
 from graphs import islands, random_graph, without_features
-from kill_at_each_write import die_at
+from interruptions import die_at
 from naq.errors import DataError
 from naq.files import disk, write_sealed
 from naq.graph import Graph
@@ -22,50 +22,40 @@ from naq_scale.mapped import FORMAT, VERSION, open_graph, save_mapped
 
 def named() -> Graph:
     graph = random_graph(30, 70, 6)
-    names = [f"node-é-{i}" for i in range(30)]
-    return Graph(
-        graph.adjacency,
-        graph.features,
-        graph.labels,
-        names=names,
-        class_names=["a", "b", "c"],
-        vocab=list("uvwxyz"),
-        name="named",
-    )
+    names = {"names": [f"node-é-{i}" for i in range(30)], "class_names": ["a", "b", "c"], "vocab": list("uvwxyz")}
+    return Graph(graph.adjacency, graph.features, graph.labels, **names, name="named")
 
 
 def directed_with_blocks() -> Graph:
     graph = random_graph(30, 70, 6)
-    arcs = sp.csr_array(sp.triu(graph.adjacency) * 2.5)
-    return Graph(graph.adjacency, graph.features, arcs=arcs, blocks=[("words", 4, "text"), ("categories", 2)])
+    arcs, blocks = sp.csr_array(sp.triu(graph.adjacency) * 2.5), [("words", 4, "text"), ("categories", 2)]
+    relations = {"up": arcs, "down": sp.csr_array(sp.tril(graph.adjacency))}
+    return Graph(graph.adjacency, graph.features, graph.labels, arcs=arcs, blocks=blocks, relations=relations)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        named,
-        directed_with_blocks,
-        islands,
-        lambda: random_graph(40, 90, dense=True),
-        lambda: without_features(islands()),
-    ],
+MADE = (
+    named,
+    directed_with_blocks,
+    islands,
+    lambda: random_graph(40, 90, dense=True),
+    lambda: without_features(islands()),
 )
+
+
+@pytest.mark.parametrize("make", MADE)
 def test_the_same_graph_comes_back(tmp_path, make):
     graph = make()
     found = naq.load(save_mapped(tmp_path / "g", graph))
     assert found.mapped and not graph.mapped and found.source == str(tmp_path / "g")
     assert found.hash == graph.hash and found.structure_hash == graph.structure_hash and found.name == graph.name
-    assert (found.num_nodes, found.num_edges, found.num_features) == (
-        graph.num_nodes,
-        graph.num_edges,
-        graph.num_features,
-    )
     for key in ("labels", "names", "class_names", "vocab"):
         one, other = getattr(found, key), getattr(graph, key)
         assert (one is None and other is None) or np.array_equal(one, other)
     assert np.array_equal(found.adjacency.toarray(), graph.adjacency.toarray())
     assert isinstance(found.adjacency.indices, np.memmap) and not found.adjacency.indices.flags.writeable
     assert found.blocks == graph.blocks and found.directed == graph.directed
+    assert list(found.relations) == list(graph.relations)
+    assert all((found.relations[name] != matrix).nnz == 0 for name, matrix in graph.relations.items())
     assert np.array_equal(found.weighted_adjacency.toarray(), graph.weighted_adjacency.toarray())
     assert np.array_equal(found.components, graph.components) and np.array_equal(found.degrees, graph.degrees)
     assert open_graph(tmp_path / "g", verify=True).hash == graph.hash
@@ -116,19 +106,17 @@ def poke(folder, name, place, value):
     array.flush()
 
 
-def spoil_header(file):
-    """Text that Python's tokenizer stumbles over."""
-    file.write_bytes(file.read_bytes().replace(b"}", b"{", 1))
+def retype(file):
+    """The header says float32 where the manifest says int32."""
+    content = bytearray(file.read_bytes())
+    content[:HEADER_BYTES] = content[:HEADER_BYTES].replace(b"<i4", b"<f4")
+    file.write_bytes(content)
 
 
 ENTRY = {"shape": [3], "dtype": "<i8", "bytes": 152, "sha256": ""}
-DAMAGES = {
+DAMAGES = {  # next to those of tests/fuzz, which flip and cut the bytes of every file
     "truncated": (lambda f: os.truncate(f / "adj_indices.npy", HEADER_BYTES + 8), "truncated"),
-    "one byte more": (lambda f: (f / "labels.npy").write_bytes((f / "labels.npy").read_bytes() + b"x"), "truncated"),
-    "gone": (lambda f: (f / "attr_data.npy").unlink(), "cannot be read"),
-    "no json": (lambda f: (f / MANIFEST).write_text("{"), "not readable JSON"),
     "foreign": (lambda f: change(f, "format", "zarr"), "another program"),
-    "no object": (lambda f: (f / MANIFEST).write_text("[]"), "another program"),
     "version": (lambda f: change(f, "version", 99), "version 99"),
     "no arrays": (lambda f: change(f, "arrays", None), "lists no arrays"),
     "unknown array": (lambda f: change(f, "arrays", {"../../etc/passwd": {}}), "unknown"),
@@ -139,50 +127,35 @@ DAMAGES = {
     "ends": (lambda f: poke(f, "adj_indptr", -1, 2**30), "never fall"),
     "range": (lambda f: poke(f, "adj_indices", -1, 10_000), "ascending list"),
     "negative": (lambda f: poke(f, "adj_indices", 0, -5), "ascending list"),
-    "edited": (
-        lambda f: (f / MANIFEST).write_text((f / MANIFEST).read_text().replace('"nodes"', '"node"')),
-        "checksum",
-    ),
     "unknown entry": (lambda f: change(f, "featurez", 2), "'featurez' is unknown"),
-    "header": (lambda f: spoil_header(f / "labels.npy"), "not the array"),
-    "a pipe": (lambda f: (f / "labels.npy").unlink() or os.mkfifo(f / "labels.npy"), "a pipe or a device"),
-    "a pipe as manifest": (lambda f: (f / MANIFEST).unlink() or os.mkfifo(f / MANIFEST), "not in a format"),
     "no bytes": (lambda f: change(f, "arrays", {"labels": ENTRY | {"dtype": "<U0"}}), "labels.npy wrongly"),
     "more than there is": (lambda f: change(f, "arrays", {"labels": ENTRY | {"shape": [2**70]}}), "labels.npy wrongly"),
     "label": (lambda f: poke(f, "labels", 0, -7), "labels hold -7"),
+    "header": (lambda f: retype(f / "adj_indices.npy"), "not the array"),
+    "no weight": (lambda f: poke(f, "arc_data", -1, 0), "arc_data"),
+    "weight": (lambda f: poke(f, "arc_data", -1, np.nan), "arc_data"),
+    "arc": (lambda f: poke(f, "arc_indices", -1, 99), "arc_indices"),
+    "arcs": (lambda f: poke(f, "arc_indptr", -1, 10**6), "arc_indptr"),
+    "relation": (lambda f: poke(f, "rel_indices", -1, 99), "rel_indices"),
+    "weight of a relation": (lambda f: poke(f, "rel_data", -1, 0), "rel_data"),
+    "block": (lambda f: poke(f, "attr_ends", -1, 9), "blocks"),
+    "feature": (lambda f: poke(f, "attr_data", 0, np.inf), "features hold NaN or infinity"),
 }
+VERIFIED = ("no weight", "weight", "weight of a relation", "feature")
+"""Damages that are noticed when all of a folder is read."""
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_one_sentence(tmp_path, damage, monkeypatch):
-    monkeypatch.setattr("naq_scale.mapped.VERIFIED", 0)  # what is noticed without checksums
-    folder = save_mapped(tmp_path / "g", named())
+    """Without checksums, as in a large folder."""
+    monkeypatch.setattr("naq_scale.mapped.VERIFIED", 1 << 28 if damage in VERIFIED else 0)
+    monkeypatch.setattr("naq_scale.mapped.check_sums", lambda *_: None)
+    folder = save_mapped(tmp_path / "g", directed_with_blocks())
     spoil, expected = DAMAGES[damage]
     spoil(folder)
     with pytest.raises(DataError, match=expected) as caught:
         naq.load(folder)
     assert "\n" not in str(caught.value) and str(tmp_path) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("array", "value"),
-    [("arc_data", 0), ("arc_data", np.nan), ("arc_indices", 99), ("arc_indptr", 10**6), ("attr_ends", 9)],
-)
-def test_damaged_arcs_and_blocks_are_one_sentence(tmp_path, array, value, monkeypatch):
-    folder = save_mapped(tmp_path / "g", directed_with_blocks())
-    poke(folder, array, -1, value)
-    monkeypatch.setattr("naq_scale.mapped.check_sums", lambda *_: None)
-    with pytest.raises(DataError, match=array.replace("attr_ends", "blocks")):
-        naq.load(folder)
-
-
-def test_the_header_of_an_array_must_be_the_manifests(tmp_path):
-    folder = save_mapped(tmp_path / "g", named())
-    bytes_there = bytearray((folder / "adj_indices.npy").read_bytes())
-    bytes_there[:HEADER_BYTES] = bytes_there[:HEADER_BYTES].replace(b"<i4", b"<f4")
-    (folder / "adj_indices.npy").write_bytes(bytes_there)
-    with pytest.raises(DataError, match="not the array"):
-        naq.load(folder)
 
 
 def test_a_loop_and_an_edge_in_one_direction(tmp_path, monkeypatch):
@@ -209,16 +182,6 @@ def test_a_changed_value_has_another_checksum(tmp_path, monkeypatch):
     assert naq.load(folder).mapped
     with pytest.raises(DataError, match="checksum"):
         naq.load(folder, verify=True)
-    dense = save_mapped(tmp_path / "dense", random_graph(40, 90, dense=True))
-    poke(dense, "attr", (3, 1), np.nan)
-    manifest = json.loads((dense / MANIFEST).read_text())
-    import hashlib
-
-    bytes_there = (dense / "attr.npy").read_bytes()[HEADER_BYTES:]
-    manifest["arrays"]["attr"]["sha256"] = hashlib.sha256(bytes_there).hexdigest()
-    write_sealed(dense / MANIFEST, manifest)
-    with pytest.raises(DataError, match="NaN"):
-        naq.load(dense, verify=True)
 
 
 def test_a_manifest_of_an_earlier_version_has_no_checksum(tmp_path):
@@ -231,7 +194,7 @@ def test_a_manifest_of_an_earlier_version_has_no_checksum(tmp_path):
 
 def test_verify_is_for_folders(tmp_path):
     naq.io.save_graph(tmp_path / "g.npz", islands())
-    with pytest.raises(DataError, match="graph folder"):
+    with pytest.raises(DataError, match="verify"):
         naq.load(tmp_path / "g.npz", verify=True)
 
 
@@ -249,7 +212,7 @@ def test_large_index_types(tmp_path):
 def test_a_folder_is_there_whenever_its_replacement_is_killed(tmp_path, monkeypatch, exchange):
     old, new = random_graph(30, seed=1), random_graph(40, seed=2)
     if not exchange:  # as where the system cannot
-        monkeypatch.setattr(disk, "_exchanged", lambda one, two: False)
+        monkeypatch.setattr(disk, "_exchange", lambda one, two: False)
     path, kills, seen = tmp_path / "g", 0, []
     save_mapped(path, old)
     for at in range(1, 200):
@@ -280,9 +243,7 @@ def test_a_full_disk_names_the_folder_and_leaves_nothing(tmp_path):
         for limit in (0, 100, 500, 2000):
             try:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-                with pytest.raises(
-                    DataError, match=rf"cannot write {tmp_path / name}: File too large; free some space"
-                ):
+                with pytest.raises(DataError, match=rf"cannot write {tmp_path / name}: File too large; free some"):
                     save_mapped(tmp_path / name, graph)
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from graphs import random_graph
+from naq.graph.operators import unit_rows
 from naq.neighbors import vector_neighbors
-from naq.unit_rows import unit_rows
 from naq_scale.blocks import closed_form
-from naq_scale.blocks.shards import InThisProcess, Pieces
+from naq_scale.blocks.shards import BlockArray, InThisProcess
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def sampled(monkeypatch, tmp_path):
     def search(rows, wanted, k, block, shards=1):
         who = InThisProcess(random_graph(10, 10), tmp_path)
         who.shards = shards
-        return closed_form.sampled_neighbors(Pieces([[rows]]), wanted, k, 0, block, who)
+        return closed_form.neighbors_of_sample(BlockArray([[rows]]), wanted, k, 0, block, who)
 
     return search
 

@@ -1,4 +1,4 @@
-"""Rows of A_hat that are made where they are asked for, and hubs by a sample of their neighbours."""
+"""Rows of A_hat that are made when they are read, and hubs by a sample of their neighbours."""
 
 from __future__ import annotations
 

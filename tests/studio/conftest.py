@@ -35,7 +35,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture
 def in_process(monkeypatch):
-    """The long work in this process, which has loaded torch already; one test below and those in Chromium use a process of its own."""
+    """The long work in this process, which has loaded torch already; tests of the cache and of a kill use another."""
     from naq.io.npz import save_graph
     from naq_studio import model
     from naq_studio.cache import read_layout

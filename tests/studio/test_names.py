@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from naq.errors import MissingDependency, OptionError
-from naq_studio import answers, exports, requests
-from naq_studio.board import Row
-from naq_studio.card import card
-from naq_studio.search import search
+from naq_studio import exports, requests
+from naq_studio.board import Entry
+from naq_studio.card import card, search
 from naq_studio.session import Session
 from studio_under_test import settled, studio, text_graph, word_graph
 
@@ -33,14 +32,14 @@ def session(tmp_path):
 
 def do(session: Session, **asked) -> None:
     requests.check_names(session, asked)
-    session.write(requests.rows_of(session, asked))
+    session.write(requests.entries_of(session, asked))
 
 
 def shares(session: Session, names: list[str]) -> list[float]:
     """Of the nodes of each group, the share that has the class of that name."""
     settled(session)
     assert session.answer is not None
-    numbers = session.said().numbers
+    numbers = session.given_labels().numbers
     return [float((session.answer.chosen[place::3] == numbers[name]).mean()) for place, name in enumerate(names)]
 
 
@@ -49,24 +48,24 @@ def test_names_colour_the_map_and_come_back(session, tmp_path):
     assert min(shares(session, ["fruit", "rock", "water"])) > 0.8
     said, state = session.answer, session.state()
     assert said.expected is not None and state["expected"]["low"] < said.expected.value and state["labels"] == 0
-    assert any("names" in note for note in state["notes"]) and state["curve"][0][0] == 0
+    assert state["notes"] and state["curve"][0][0] == 0
     assert "classes={'fruit': ''" in exports.code(session) and exports.predictions_csv(session).count("rock") > 20
     # a label beside them, of a class that has no name: the others keep theirs
     do(session, action="label", nodes=[0], new="other")
     assert min(shares(session, ["fruit", "rock", "water"])[1:]) > 0.8 and len(session.answer.ids) == 4
-    session.write([Row("undo")])
+    session.write([Entry("undo")])
     # renaming moves the expert: nodes go to where the new name says
-    do(session, action="delete", **{"class": session.said().numbers["water"]})
+    do(session, action="delete", **{"class": session.given_labels().numbers["water"]})
     before = shares(session, ["fruit", "rock", "rock"])
-    do(session, action="rename", **{"class": session.said().numbers["rock"]}, name="water")
+    do(session, action="rename", **{"class": session.given_labels().numbers["rock"]}, name="water")
     after = shares(session, ["fruit", "fruit", "water"])
     assert before[1] > 0.8 and after[2] > 0.8
     # kept in the journal: a restart has them, and undo takes them back
     again = Session(text_graph(), Path(shutil.copy(tmp_path / "j.csv", tmp_path / "k.csv")))
-    assert again.said().about == {"fruit": "", "water": ""} and not again.journal.problems
+    assert again.given_labels().about == {"fruit": "", "water": ""} and not again.journal.problems
     for _ in range(3):
-        again.write([Row("undo")])
-    assert again.said().about == {} and again.said().numbers == {}
+        again.write([Entry("undo")])
+    assert again.given_labels().about == {} and again.given_labels().numbers == {}
     again.journal.close()
 
 
@@ -83,9 +82,9 @@ def test_other_names_need_the_extra_and_say_so(session, monkeypatch):
     able = False
     with pytest.raises(MissingDependency, match="pip install"):
         do(session, action="expect", text="apples: apple and pear\nrock")
-    assert session.said().numbers == {}
+    assert session.given_labels().numbers == {}
     do(session, action="expect", text="fruit\nrock\nwater", dry=True)
-    assert session.said().numbers == {} and not read[2:]
+    assert session.given_labels().numbers == {} and not read[2:]
     monkeypatch.setattr("naq_studio.requests.find_spec", lambda name: True)
     do(session, action="expect", text="apples\nrock", dry=True)  # the model would be downloaded: not while typing
     assert not read[2:]
@@ -96,16 +95,19 @@ def test_other_names_need_the_extra_and_say_so(session, monkeypatch):
     do(session, action="expect", text="apples: apple and pear\nrock")
     assert min(shares(session, ["apples", "rock"])) > 0.8 and "apples: apple and pear" in read
     able = False  # as after a start without the extra: what the file brings still counts, and the reason is told
-    do(session, action="rename", **{"class": session.said().numbers["apples"]}, name="pears")
+    do(session, action="rename", **{"class": session.given_labels().numbers["apples"]}, name="pears")
     settled(session)
     assert session.answer is None and "pip install" in session.state()["failure"]
-    session.write([Row("make", label="fruit"), Row("describe", label="fruit")])
+    session.write([Entry("make", label="fruit"), Entry("describe", label="fruit")])
     settled(session)
     assert len(session.answer.ids) == 2 and any("pip install" in note for note in session.state()["notes"])
 
 
-@pytest.mark.parametrize("text", ["", "one", "1\n2", "a\na", ": x\nb", "a" * 81 + "\nb", "a: " + "b" * 301 + "\nc", 7, None,
-                                  "\n".join(f"class {i}" for i in range(501))])  # fmt: skip
+REFUSED = ("", "one", "1\n2", "a\na", ": x\nb", "a" * 81 + "\nb", "a: " + "b" * 301 + "\nc", 7, None,
+           "\n".join(f"class {i}" for i in range(501)))  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED)
 def test_names_that_are_refused(tmp_path, text, monkeypatch):
     monkeypatch.setattr("naq.text.encode", lambda texts, model: np.ones((len(texts), 8), np.float32))
     session = Session(text_graph(30), tmp_path / "j.csv")
@@ -115,9 +117,13 @@ def test_names_that_are_refused(tmp_path, text, monkeypatch):
     session.journal.close()
 
 
-def test_a_graph_without_text_asks_for_no_names(tmp_path):
+def test_without_text_names_are_refused_and_those_of_a_journal_do_not_count(tmp_path):
+    session = Session(text_graph(30), tmp_path / "j.csv")
+    do(session, action="expect", text="fruit\nrock")
+    session.journal.close()
     with studio(word_graph(30), tmp_path / "j.csv") as running:
         assert running.get("/api/state")["graph"]["text"] is False
+        assert running.session.given_labels().about == {"fruit": "", "rock": ""}
         status, answer = running.act(action="expect", text="fruit\nrock")
         assert status == 409 and b"text" in answer
 
@@ -203,15 +209,3 @@ def test_sure_predictions_become_labels_after_a_spot_check(tmp_path):
         assert len(board.labels) == 2
         settled(session)
         assert ask(above=1.5)[0] == 409 and ask(above=True)[0] == 409
-
-
-def test_a_journal_of_a_graph_with_text_opens_without(tmp_path):
-    session = Session(text_graph(30), tmp_path / "j.csv")
-    do(session, action="expect", text="fruit\nrock")
-    session.journal.close()
-    other = Session(word_graph(30), tmp_path / "j.csv")
-    assert other.said().about == {"fruit": "", "rock": ""}
-    assert answers.name_classes(
-        type("Fitted", (), {"graph_": other.graph, "set_classes": lambda self, given: given})(), other.said()
-    ) == ([], "")
-    other.journal.close()

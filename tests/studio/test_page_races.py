@@ -1,8 +1,7 @@
-"""Answers that come late, in another order or not at all: the page shows what the server has, and no key is lost or lands on another node."""
+"""Answers that come late, in another order or not at all: the page shows what the server has, and no key is lost."""
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +9,8 @@ import pytest
 
 from chromium_under_test import LONG, Page, missing
 from naq.errors import DataError
-from naq_studio.board import Row
-from studio_under_test import studio, word_graph
+from naq_studio.board import Entry
+from studio_under_test import studio, wait_until, word_graph
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 UP = "window.naq && naq.store.state && naq.store.places && naq.store.queue.length"
@@ -19,7 +18,7 @@ UNLABELLED = -3
 
 
 class Held:
-    """Answers to some requests of a tab: asked for at once, handed over when released; those after it come as always."""
+    """Answers to some requests of a tab, handed over when released; those after it come as always."""
 
     def __init__(self, tab, pattern):
         self.tab, self.holding, self.answers = tab, True, []
@@ -41,10 +40,8 @@ class Held:
 
 
 def wait_for(condition, tab=None):
-    end = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        tab.evaluate("0") if tab else time.sleep(0.01)  # playwright's events are handled within its calls
+    """Playwright's events are handled within its calls."""
+    wait_until(condition if tab is None else lambda: (tab.evaluate("0"), condition())[1], LONG)
 
 
 @pytest.fixture
@@ -54,7 +51,7 @@ def quiet(tmp_path):
         session, draw = running.session, np.random.default_rng(0)
         session.model.layouts = {name: draw.uniform(-1, 1, (120, 2)).astype(np.float32) for name in ("pca", "pacmap")}
         session.model.phase = "ready"
-        session.write([Row("label", 0, "fruit")])
+        session.write([Entry("label", 0, "fruit")])
         session.queue = list(range(10, 20))
         yield running
 
@@ -68,8 +65,10 @@ def page(chromium, quiet):
 
 def test_a_state_from_before_a_key_does_not_bring_the_node_back(page, quiet):
     """Else the next key would label the node that was labelled already."""
+    setter = "get: () => naq.own, set: (node) => { naq.own = node; naq.been.push(node); }"
     page.value(
-        "{ let own = naq.store.current; window.been = []; Object.defineProperty(naq.store, 'current', { get: () => own, set: (node) => { own = node; been.push(node); } }); }"
+        f"{{ naq.been = []; naq.own = naq.store.current; "
+        f"Object.defineProperty(naq.store, 'current', {{ {setter} }}); }}"
     )
     held = Held(page.tab, "**/api/state")
     quiet.session.publish()
@@ -78,7 +77,7 @@ def test_a_state_from_before_a_key_does_not_bring_the_node_back(page, quiet):
     page.see("naq.store.current === 11 && naq.store.busy === 0")
     held.release()
     page.see("naq.store.state.labels === 2")
-    assert page.value("been.includes(10)") is False
+    assert page.value("naq.been.includes(10)") is False
     assert page.value("naq.store.current") == 11 and page.value("naq.store.given[10]") == 0
 
 
@@ -181,7 +180,7 @@ def test_another_server_with_the_same_version_is_drawn_anew(page, quiet):
     """After a restart versions count from one again; it may be another graph, too."""
     session = quiet.session
     with session.lock:
-        session.journal.write([Row("label", 40, "fruit")])  # not counted
+        session.journal.write([Entry("label", 40, "fruit")])  # not counted
         session.start_id = "another"
     session.publish()
     page.see("naq.store.given[40] === 0")
@@ -205,7 +204,7 @@ def test_the_card_is_read_again_when_the_graph_is_learned(page, quiet):
 
 
 def test_a_table_of_wide_characters_is_imported(page, quiet):
-    """A browser keeps only 64 KiB of requests beyond the end of a page; these are less in characters and more in bytes."""
+    """A browser keeps 64 KiB of requests beyond the end of a page; these are less in characters, more in bytes."""
     table = "node,class\n" + "".join(f"{node},{'漢' * 76}\n" for node in range(350))
     assert len(table) < 30_000 and len(table.encode()) > 1 << 16
     page.tab.keyboard.press("w")
@@ -247,15 +246,15 @@ def test_a_reload_asks_before_keys_are_lost(page, quiet):
 def test_a_tab_that_nobody_sees_keeps_no_connection(chromium, quiet):
     """Browsers allow six to a server; a tab may be opened in the background."""
     context = chromium.new_context()
-    context.add_init_script(
-        "window.away = true; Object.defineProperty(Document.prototype, 'hidden', { get: () => away });"
-    )
+    hidden = "Object.defineProperty(Document.prototype, 'hidden', { get: () => away });"
+    context.add_init_script(f"window.away = true; {hidden}")
     page = Page(context, quiet.address, UP)
     assert not quiet.session._listeners
     quiet.act(action="label", nodes=[50], **{"class": 0})
-    page.value("{ away = false; document.dispatchEvent(new Event('visibilitychange')); }")
+    show = "{ away = %s; document.dispatchEvent(new Event('visibilitychange')); }"
+    page.value(show % "false")
     page.see("naq.store.given[50] === 0")
     assert len(quiet.session._listeners) == 1
-    page.value("{ away = true; document.dispatchEvent(new Event('visibilitychange')); }")
+    page.value(show % "true")
     wait_for(lambda: not quiet.session._listeners)
     context.close()

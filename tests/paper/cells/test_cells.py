@@ -1,4 +1,4 @@
-"""Cells are equal by what they say; their keys depend on configuration, data and code, and on nothing else."""
+"""Cells are equal by what they say; their keys depend on configuration, data and versions, and on nothing else."""
 
 from __future__ import annotations
 
@@ -8,109 +8,140 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import methods_under_test as suite
+import naq
 from fake_records import record_for
-from naq.errors import DataError
-from naq.files import sealed
-from naq_paper.cells.cell import Cell, Identity, canonical, digest
+from naq.io import save_graph, split_for
+from naq.tasks import save_task_file
+from naq_paper.cells import datasets as module
+from naq_paper.cells.cell import VERSIONS, Cell, Identity, canonical, digest, titles, versions_of
+from naq_paper.cells.datasets import DatasetCache, identify
 from naq_paper.cells.records import Record
 
 IDENTITY = Identity("data", "protonet 2")
 CELL = Cell("train", {"dataset": "debian", "way": 5, "options": {"lr": 0.1, "latent": 8}})
+CONFIG = {"method": "naq-feat/protonet", "head": "logistic", "perturbation": {"name": "label-noise", "share": 0.1}}
 
 
 def test_equal_values_have_one_text():
     assert canonical({"b": [1, 2.5, None], "a": {"y": True, "x": "ü"}}) == canonical(
         {"a": {"x": "ü", "y": True}, "b": [1, 2.5, None]}
     )
-    assert canonical({"a": (1, 2)}) == canonical({"a": [1, 2]}) == '{"a":[1,2]}'
-    assert canonical([1, 2]) != canonical([2, 1])
+    assert canonical({"a": (1, 2)}) == '{"a":[1,2]}' != canonical({"a": [2, 1]})
+    assert digest("a") == digest("a") != digest("b") and (len(digest("a")), len(digest("a", 8))) == (24, 16)
+    for value in (float("nan"), float("inf"), np.float32(1.0), {1, 2}, object()):
+        with pytest.raises((ValueError, TypeError)):
+            canonical({"a": value})
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32(1.0), {1, 2}, object()])
-def test_what_is_not_json_is_refused(value):
-    with pytest.raises((ValueError, TypeError)):
-        canonical({"a": value})
-
-
-def test_digests_tell_texts_apart_and_have_the_size_asked_for():
-    assert digest("a") == digest("a") != digest("b")
-    assert len(digest("a")) == 24 and len(digest("a", 8)) == 16
-
-
-def test_cells_are_equal_by_text():
+def test_cells_are_equal_by_text_and_titles_say_what_runs():
     turned = Cell("train", {"options": {"latent": 8, "lr": 0.1}, "way": 5, "dataset": "debian"})
-    assert turned == CELL and hash(turned) == hash(CELL) and len({turned, CELL}) == 1
-    assert Cell("tail-map", CELL.config) != CELL and CELL.text != CELL
+    assert turned == CELL and hash(turned) == hash(CELL) and Cell("tail-map", CELL.config) != CELL != CELL.text
     assert Cell("train", {**CELL.config, "way": 5.0}) != CELL
+    config = {"dataset": "d", "method": "bgrl", "way": 5, "shot": 1, "seed": 2}
+    noisy = Cell("train", {**config, "perturbation": {"name": "noise", "share": 0.1}})
+    assert noisy.title == "d bgrl 5-way 1-shot noise share=0.1 seed 2"
+    assert CELL.title == "debian train 5-way" and Cell("empty", {}).title == "empty"
+    candidates = [Cell("train", {**config, "options": {"lr": lr, "latent": 8}}) for lr in (0.1, 0.2)]
+    assert titles(candidates) == [f"{candidates[0].title} (lr={lr})" for lr in (0.1, 0.2)]
 
 
-def test_titles_say_what_runs():
-    assert CELL.title == "debian train 5-way"
-    config = {
-        "dataset": "d",
-        "method": "bgrl",
-        "way": 5,
-        "shot": 1,
-        "seed": 2,
-        "perturbation": {"name": "noise", "share": 0.1},
-    }
-    assert Cell("train", config).title == "d bgrl 5-way 1-shot noise share=0.1 seed 2"
-    assert Cell("empty", {}).title == "empty"
+def test_a_key_changes_with_configuration_data_and_versions_and_not_with_order():
+    others = [replace(IDENTITY, **{name: "other"}).key(CELL) for name in ("data", "versions")]
+    for cell in (Cell("other", CELL.config), *(Cell("train", CELL.config | d) for d in ({"way": 6}, {"x": None}))):
+        others.append(IDENTITY.key(cell))
+    assert len({IDENTITY.key(CELL), *others}) == 6
+    assert IDENTITY.key(Cell("train", dict(reversed(CELL.config.items())))) == IDENTITY.key(CELL)
 
 
-def test_a_key_changes_with_configuration_data_and_code():
-    key = IDENTITY.key(CELL)
-    others = [replace(IDENTITY, **{name: "other"}) for name in ("data", "versions")]
-    cells = [
-        Cell("other", CELL.config),
-        Cell("train", {**CELL.config, "way": 6}),
-        Cell("train", {**CELL.config, "x": None}),
-    ]
-    keys = [other.key(CELL) for other in others] + [IDENTITY.key(cell) for cell in cells]
-    assert len({key, *keys}) == 1 + len(keys)
-
-
-def test_a_key_does_not_change_with_the_order_of_options():
-    turned = Cell("train", dict(reversed(CELL.config.items())))
-    assert list(turned.config) != list(CELL.config)
-    assert IDENTITY.key(turned) == IDENTITY.key(CELL) == Identity("data", "protonet 2").key(CELL)
+@pytest.mark.parametrize("name", ["train", "naq-feat", "protonet", "naq-feat/protonet", "logistic", "label-noise"])
+def test_a_version_changes_the_key_of_the_cells_it_concerns_and_of_no_others(monkeypatch, name):
+    cell, other = Cell("train", CONFIG), Cell("times", {"method": "bgrl", "head": "prototype", "perturbation": None})
+    keys = [identify(each, DatasetCache()).key(each) for each in (cell, other)]
+    monkeypatch.setitem(VERSIONS, name, 2)
+    assert versions_of("train", CONFIG) == f"{name} 2"
+    assert [identify(each, DatasetCache()).key(each) != key for each, key in zip((cell, other), keys)] == [True, False]
+    monkeypatch.setitem(VERSIONS, name, 1)
+    assert versions_of("train", CONFIG) == "", "version 1 is what is not in the table"
 
 
 @pytest.mark.parametrize(("result", "error"), [({"number": 1.25}, None), (None, "it rains; wait.")])
 def test_a_record_comes_back_from_its_file(result, error):
-    record = record_for(CELL, result, error)
-    text = json.dumps(record.to_json())
-    again = type(record).from_json(json.loads(text))
-    assert json.dumps(again.to_json()) == text
-    assert again.cell == CELL and again.identity == record.identity and again.key == record.key
+    text = json.dumps(record_for(CELL, result, error).to_json())
+    again = Record.from_json(json.loads(text))
+    assert json.dumps(again.to_json()) == text and again.cell == CELL
     assert again.done == (error is None) and again.result == result and again.error == error
 
 
-@pytest.mark.parametrize(
-    ("edit", "words"),
-    [
-        ({"format": 4}, "format 4; expected 3"),
-        ({"format": 2}, "tools/rekey.py"),
-        ({"key": "0" * 24}, "does not fit its key"),
-        ({"config": {"way": 6}}, "does not fit its key"),
-        ({"measurement": "other"}, "does not fit its key"),
-        ({"result": None}, "does not fit its key"),
-        ({"error": "both"}, "does not fit its key"),
-        ({"identity": {"date": "only"}}, "no record of a cell"),
-        ({"seconds": "long"}, "no record of a cell"),
-        ({"config": [1]}, "no record of a cell|does not fit"),
-    ],
-)
-def test_what_is_no_record_is_refused(edit, words):
-    data = record_for(CELL, {"number": 1}).to_json()
-    content = {name: value for name, value in data.items() if name != "checksum"} | edit
-    with pytest.raises(DataError, match=words):
-        Record.from_json(sealed(content))
-    with pytest.raises(DataError, match=r"format|does not fit its checksum|rekey"):
-        Record.from_json(data | edit)
+@pytest.fixture
+def paths(tmp_path):
+    return {
+        name: str(save_graph(tmp_path / f"{name}.npz", suite.community_graph(size=size)))
+        for name, size in {"one": 14, "two": 15, "three": 16}.items()
+    }
 
 
-@pytest.mark.parametrize("data", [None, [], "text", {}])
-def test_other_json_is_no_record(data):
-    with pytest.raises(DataError, match="no record of a cell"):
-        type(record_for(CELL, {})).from_json(data)
+@pytest.fixture
+def loads(monkeypatch):
+    """What was loaded, in order."""
+    found = []
+    monkeypatch.setattr(module, "load", lambda source: found.append(source) or naq.load(source))
+    return found
+
+
+def write_tasks(place, *, count):
+    graph, parts = naq.load(place), ("valid", "test")
+    options = {"way": 2, "shot": 1, "queries": 2, "count": count}
+    sets = [naq.sample_tasks(graph, **options, classes=suite.SPLIT.part(part), part=part) for part in parts]
+    return save_task_file(place.removesuffix(".npz") + ".tasks.npz", sets, suite.SPLIT)
+
+
+def test_a_graph_is_loaded_once_and_two_are_kept(paths, loads):
+    cache = DatasetCache(paths)
+    one, two = cache.graph("one"), cache.graph("two")
+    assert cache.graph("one") is one and cache.graph("two") is two and len(loads) == 2
+    cache.graph("three")
+    assert cache.graph("two") is two and cache.graph("one") is not one
+    assert loads == [paths[name] for name in ("one", "two", "three", "one")]
+    assert (cache.source("one"), cache.source("debian")) == (paths["one"], "debian")
+
+
+def test_the_data_hash_is_of_graph_and_tasks_wherever_their_files_are(paths, loads, tmp_path):
+    without = DatasetCache(paths).data_hash("one")
+    write_tasks(paths["one"], count=3)
+    some = DatasetCache(paths).data_hash("one")
+    tasks = write_tasks(paths["one"], count=4)
+    loads.clear()
+    cache = DatasetCache(paths)
+    others = cache.data_hash("one")
+    assert cache.data_hash("one") == others and len(loads) == 1
+    assert len({without, some, others, cache.data_hash("two")}) == 4
+    assert {one.partition(".")[0] for one in (without, some, others)} == {naq.load(paths["one"]).hash}
+    assert identify(Cell("times", {"dataset": "one"}), cache) == Identity(others, "")
+    assert identify(Cell("empty", {}), cache) == Identity("", "")
+    moved = tmp_path / "elsewhere" / "renamed.npz"
+    moved.parent.mkdir()
+    moved.write_bytes((tmp_path / "one.npz").read_bytes())
+    moved.with_name("renamed.tasks.npz").write_bytes(tasks.read_bytes())
+    assert DatasetCache({"x": str(moved)}).data_hash("x") == others
+
+
+def test_a_perturbation_is_applied_once_and_two_are_kept(paths):
+    cache = DatasetCache(paths)
+    plain = cache.perturbed("one", None)
+    assert plain.graph is cache.graph("one") and plain.base_labels is None and not plain.redraw
+    noise = [{"name": "structure-noise", "share": share, "seed": 0} for share in (0.1, 0.2)]
+    first = cache.perturbed("one", noise[0])
+    assert cache.perturbed("one", dict(reversed(noise[0].items()))) is first is not cache.perturbed("two", noise[0])
+    assert first.graph.num_edges > cache.graph("one").num_edges
+    cache.perturbed("one", noise[1])
+    assert cache.perturbed("one", noise[0]) is not first
+
+
+def test_without_a_task_file_the_classes_are_those_of_the_source(paths):
+    """A run is handed a graph and cannot know which file it came from."""
+    cache = DatasetCache(paths)
+    expected = split_for(cache.source("one"), cache.graph("one"))
+    assert cache.tasks("one") is None and cache.perturbed("one", None).split == expected
+    assert cache.perturbed("one", {"name": "structure-noise", "share": 0.1, "seed": 0}).split == expected
+    assert DatasetCache().perturbed("debian", None).split is None  # its task file says

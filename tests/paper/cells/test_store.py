@@ -6,13 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
 from naq.errors import DataError
-from naq.files import sealed
 from naq_paper.cells.cell import Cell, Identity
 from naq_paper.cells.records import Record
 from naq_paper.cells.store import ABANDONED, Store
@@ -56,35 +54,21 @@ def test_a_failure_is_kept_apart_until_there_is_a_result(store):
     assert store.failure(failed.key) is None
 
 
-def wrong_key(data):
-    return {**data, "config": {"number": 99}}
-
-
-def wrong_format(data):
-    return {**data, "format": 7}
-
-
-def unfinished(data):
-    return {**data, "result": None, "error": "none"}
-
-
-@pytest.mark.parametrize("damage", [wrong_key, wrong_format, unfinished, lambda data: [1], lambda data: {}])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data | {"config": {"number": 99}},
+        lambda data: data | {"format": 7},
+        lambda data: data | {"result": None, "error": "none"},
+        lambda data: [1],
+        lambda data: {},
+    ],
+)
 def test_a_file_that_is_no_record_of_the_cell_is_set_aside(store, damage):
     kept = record()
     file_of(store, kept).write_text(json.dumps(damage(kept.to_json())))
-    assert store.get(kept.key) is None
-    assert store.set_aside == [f"cells/{kept.key}.json"]
+    assert store.get(kept.key) is None and store.set_aside == [f"cells/{kept.key}.json"]
     assert not file_of(store, kept).exists() and len(list((store.folder / "damaged").iterdir())) == 1
-
-
-def test_every_cut_of_a_file_is_set_aside_under_a_name_of_its_own(store):
-    whole = json.dumps(record().to_json()).encode()
-    cuts = [whole[:size] for size in range(0, len(whole), 40)] + [b"\xff\x00", whole.replace(b"0.2", b"NaN")]
-    for cut in cuts:
-        file_of(store, record()).write_bytes(cut)
-        assert store.get(record().key) is None
-    assert sorted(file.read_bytes() for file in (store.folder / "damaged").iterdir()) == sorted(cuts)
-    assert len(store.set_aside) == len(cuts)
 
 
 def test_damaged_files_do_not_hide_the_others(store):
@@ -121,24 +105,20 @@ def test_a_whole_file_that_came_meanwhile_is_given_back(store, monkeypatch):
 
 def test_what_json_cannot_hold_is_refused_and_leaves_no_file(store):
     for bad in ({"number": float("nan")}, {"number": object()}):
-        with pytest.raises(DataError, match="cannot be written as JSON"):
+        with pytest.raises(DataError, match="JSON"):
             store.put(record(result=bad))
     assert list((store.folder / "cells").iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_gives_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="is a file; give a folder"):
+    with pytest.raises(DataError, match="is a file"):
         Store(tmp_path / "file")
-    with pytest.raises(DataError, match=r"results cannot be written to .*; choose another folder"):
+    with pytest.raises(DataError, match="cannot be written"):
         Store(tmp_path / "file" / "below").prepare()
-
-
-def test_reading_needs_no_folder_and_makes_none(tmp_path):
-    store = Store(tmp_path / "absent")
-    assert list(store.records()) == [] and store.get("x") is None
-    store.sweep()
-    assert not (tmp_path / "absent").exists()
+    (tmp_path / "claims").write_text("")
+    with pytest.raises(DataError, match="cannot lock"):
+        Store(tmp_path).lock("key")
 
 
 def test_sweep_removes_what_ended_processes_left_and_nothing_else(store):
@@ -180,7 +160,10 @@ def test_a_lock_has_one_holder_until_it_is_released(store):
 
 def test_a_process_that_ends_releases_its_locks(store):
     key = record().key
-    code = "import sys; from naq_paper.cells.store import Store; held = Store(sys.argv[1]).lock(sys.argv[2]); print(held is not None, flush=True); input()"
+    code = (
+        "import sys; from naq_paper.cells.store import Store; held = Store(sys.argv[1]).lock(sys.argv[2]); "
+        "print(held is not None, flush=True); input()"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(store.folder), key], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -191,92 +174,3 @@ def test_a_process_that_ends_releases_its_locks(store):
     held = store.lock(key)
     assert held is not None
     store.unlock(key, held)
-
-
-def test_takers_of_a_lock_never_hold_it_together(store):
-    """Many takers, again and again; a cell is not computed again once it is finished."""
-    holders, worst, wins = 0, 0, 0
-    guard = threading.Lock()
-
-    def contend():
-        nonlocal holders, worst, wins
-        mine = Store(store.folder)
-        for number in range(60):
-            key = record(number).key
-            while mine.get(key) is None:
-                if (held := mine.lock(key)) is None:
-                    continue
-                if mine.get(key) is None:
-                    with guard:
-                        holders += 1
-                        wins += 1
-                        worst = max(worst, holders)
-                    time.sleep(0.0002)
-                    with guard:
-                        holders -= 1
-                    mine.put(record(number))
-                mine.unlock(key, held)
-
-    threads = [threading.Thread(target=contend) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert worst == 1 and wins == 60 and list((store.folder / "claims").iterdir()) == []
-
-
-def test_a_lock_in_a_folder_that_is_not_there_gives_one_sentence(tmp_path):
-    (tmp_path / "claims").write_text("")
-    with pytest.raises(DataError, match=r"cannot lock .*; choose another folder"):
-        Store(tmp_path).lock("key")
-
-
-def test_a_pack_holds_all_and_is_the_same_bytes_each_time(store, tmp_path):
-    for number in range(20):
-        store.put(record(number))
-    store.put(record(99, error="no."))
-    assert store.pack(tmp_path / "a.json.xz") == 20
-    other = Store(tmp_path / "other")
-    other.put(record(4))
-    assert other.unpack(tmp_path / "a.json.xz") == 19
-    assert [each.to_json() for each in other.records()] == [each.to_json() for each in store.records()]
-    other.pack(tmp_path / "b.json.xz")
-    assert (tmp_path / "a.json.xz").read_bytes() == (tmp_path / "b.json.xz").read_bytes()
-    assert (tmp_path / "a.json.xz").stat().st_size < 4000
-
-
-def test_a_damaged_pack_gives_one_sentence_and_files_nothing(store, tmp_path):
-    import lzma
-
-    store.put(record())
-    pack = tmp_path / "pack.json.xz"
-    store.pack(pack)
-    whole = pack.read_bytes()
-    bad = {**record().to_json(), "key": "0"}
-    wrong = [
-        whole[: len(whole) // 2],
-        b"",
-        b"text",
-        lzma.compress(b"[]"),
-        lzma.compress(json.dumps(sealed({"format": 3})).encode()),
-        lzma.compress(json.dumps(sealed({"format": 3, "records": [record(1).to_json(), bad]})).encode()),
-        lzma.compress(json.dumps(sealed({"format": 3, "records": [record(error="x").to_json()]})).encode()),
-    ]
-    other = Store(tmp_path / "other")
-    for content in wrong:
-        pack.write_bytes(content)
-        with pytest.raises(DataError, match="is no readable pack of results"):
-            other.unpack(pack)
-    with pytest.raises(DataError, match="does not exist"):
-        other.unpack(tmp_path / "absent.xz")
-    assert list(other.records()) == []
-
-
-def test_a_thousand_records_are_read_quickly(store):
-    big = {"per_task": [0.123456] * 500}
-    for number in range(1000):
-        kept = record(number, result=big)
-        file_of(store, kept).write_text(json.dumps(kept.to_json()))
-    started = time.process_time()
-    assert sum(1 for _ in store.records()) == 1000
-    assert time.process_time() - started < 4

@@ -20,8 +20,8 @@ from naq.cli.main import main
 from naq.io import save_graph
 from naq.tasks import ClassSplit, save_task_file
 from naq_paper.cells.store import Store
+from naq_paper.cli.reproducing import devices_of
 from naq_paper.experiments.experiment import EXPERIMENTS
-from naq_paper.experiments.request import BUDGETS
 
 SPLIT = ClassSplit(tuple(range(6)), tuple(range(6, 11)), tuple(range(11, 16)))
 
@@ -67,81 +67,57 @@ def small(graph_file: Path, out: Path, *more: object) -> tuple[object, ...]:
     return ("reproduce", "label-noise", *words, *more)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("label-nois",), "there is no table or analysis 'label-nois'; did you mean label-noise"),
-        (("label-noise", "--dataset", "debiann"), "there is no dataset 'debiann' (nearest: debian)"),
-        (("label-noise", "--dataset", "no/such.npz"), "no/such.npz"),
-        (("label-noise", "--budget", "qick"), "there is no budget 'qick'; did you mean quick"),
-        (("label-noise", "--quick", "--budget", "paper"), "--quick and --budget paper exclude each other"),
-        (("label-noise", "--learner", "protonett"), "--learner is 'protonett'; did you mean protonet"),
-        (("label-noise", "--profile", "papper"), "there is no profile 'papper'; did you mean paper"),
-        (("label-noise", "--episode", "querys=5"), "an episode has no option 'querys'; did you mean queries"),
-        (("label-noise", "--episode", "queries=few"), "expected int"),
-        (("label-noise", "--episode", "queries"), "expected NAME=VALUE"),
-        (("label-noise", "--json"), "--json prints the plan of a request; give --plan too."),
-        (("label-noise", "--set", "protonet.latnt=8"), "protonet has no option 'latnt'; did you mean latent"),
-        (("label-noise", "--set", "latent=8"), "expected LEARNER.NAME=VALUE"),
-        (("label-noise", "--set", "protonett.lr=1"), "--set names 'protonett'; did you mean protonet"),
-        (("label-noise", "--set", "protonet.lr=fast"), "expected float"),
-        (("label-noise", "--engine", "lokal"), "there is no engine 'lokal'; did you mean local"),
-        (("label-noise", "--workers", "0"), "workers is 0"),
-        (("label-noise", "--seeds", "-1"), "seeds is -1"),
-        (("label-noise", "--way", "1"), "ways are [1]"),
-        (("label-noise", "--features", "tf-idf"), "--features is 'tf-idf'; did you mean tfidf"),
-        (("label-noise", "--data", "no-folder"), "--data is no-folder, which is no folder"),
-    ],
-)
-def test_a_mistake_is_one_sentence_and_nothing_is_written(run, tmp_path, monkeypatch, words, expected):
-    monkeypatch.chdir(tmp_path)
-    shown = run("reproduce", *words)
-    assert shown.code == 2
-    assert expected in shown.err and "Traceback" not in shown.err and shown.err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+WRONG = [  # what is given, and what the one sentence names
+    ("label-nois", "label-nois"),
+    ("label-noise --dataset debiann", "debiann"),
+    ("label-noise --dataset no/such.npz", "no/such.npz"),
+    ("label-noise --budget qick", "budget"),
+    ("label-noise --quick --budget paper", "--budget"),
+    ("label-noise --learner protonett", "learner"),
+    ("label-noise --profile papper", "profile"),
+    ("label-noise --episode querys=5", "querys"),
+    ("label-noise --episode queries=few", "queries"),
+    ("label-noise --episode queries", "NAME=VALUE"),
+    ("label-noise --json", "--plan"),
+    ("label-noise --set protonet.latnt=8", "latnt"),
+    ("label-noise --set latent=8", "--set"),
+    ("label-noise --set protonett.lr=1", "protonett"),
+    ("label-noise --set protonet.lr=fast", "lr"),
+    ("label-noise --engine lokal", "engine"),
+    ("label-noise --workers 0", "workers"),
+    ("label-noise --seeds -1", "seeds"),
+    ("label-noise --way 1", "ways"),
+    ("label-noise --features tf-idf", "features"),
+    ("label-noise --data no-folder", "--data"),
+    ("label-noise --dataset GRAPH --select labels", "select"),
+    ("label-noise --dataset GRAPH --head logistik", "logistik"),
+    ("label-noise --dataset GRAPH --device abacus", "device"),
+    ("label-noise --dataset GRAPH --device cuda:0,cpu", "device"),
+    ("label-noise --dataset GRAPH --device cuda:1,cuda:1", "device"),
+    ("label-noise --dataset GRAPH --device cuda:0,cuda:1 --engine ray", "device"),
+    ("label-noise --dataset GRAPH --device cuda:0,cuda:1", "device"),
+    ("methods --dataset GRAPH -m naq-feet/protonet", "naq-feet"),
+    ("methods --dataset FEW --plan", "few"),
+    ("label-noise --dataset BARE --plan", "labels"),
+    ("label-noise --dataset GRAPH --dataset OTHER", "communities"),
+]
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        (("--select", "labels"), "select is 'labels'"),
-        (("--head", "logistik"), "logistik"),
-        (("--device", "abacus"), "device is 'abacus', which cannot be used here"),
-    ],
-)
-def test_mistakes_that_need_the_graph_are_said_before_anything_is_written(run, graph_file, tmp_path, more, expected):
-    shown = run(*small(graph_file, tmp_path / "out", *more))
-    assert shown.code == 2 and expected in shown.err and "Traceback" not in shown.err
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_unknown_method_of_a_table(run, graph_file, tmp_path):
-    shown = run("reproduce", "methods", "-d", graph_file, "-m", "naq-feet/protonet", "--out", tmp_path / "out")
-    assert shown.code == 2 and "did you mean naq-feat/protonet" in shown.err and not (tmp_path / "out").exists()
-
-
-def test_two_graphs_of_one_name_are_a_mistake(run, graph_file, tmp_path):
-    other = save_graph(tmp_path / "communities.npz", suite.community_graph(size=4))
-    shown = run(*small(graph_file, tmp_path / "out", "--dataset", other, "--plan"))
-    assert shown.code == 2 and "two datasets are called 'communities'" in shown.err
-
-
-def test_a_dataset_that_cannot_fill_a_table_is_left_out_with_a_sentence(run, tmp_path):
-    few = save_graph(tmp_path / "few.npz", suite.community_graph(size=16, classes=6))
-    shown = run("reproduce", "methods", "--dataset", few, "--plan", "--out", tmp_path / "out")
-    assert shown.code == 2 and "methods has no setting that the classes of few can fill" in shown.err
-    bare = save_graph(tmp_path / "bare.npz", suite.community_graph(size=8).without_labels())
-    shown = run("reproduce", "label-noise", "--dataset", bare, "--plan", "--out", tmp_path / "out")
-    assert shown.code == 2 and "label-noise needs labels, which bare does not have" in shown.err
-
-
-def test_a_folder_of_graphs_serves_those_experiments_that_use_them(run, graph_file, tmp_path):
-    (tmp_path / "cora_full.npz").write_bytes(graph_file.read_bytes())
-    words = ("--data", tmp_path, "--quick", "--plan", "--out", tmp_path / "out")
-    shown = run("reproduce", "label-noise", "ogbn-arxiv", *words)
-    assert shown.code == 0, shown.err
-    assert "label-noise on cora-full" in shown.out and "ogbn-arxiv is left out" in shown.err
-    assert run("reproduce", "ogbn-arxiv", *words).code == 2
+@pytest.mark.parametrize(("words", "named"), WRONG)
+def test_a_wrong_use_is_one_sentence_and_nothing_is_written(run, graph_file, tmp_path, monkeypatch, words, named):
+    other, few, bare = (tmp_path / "graphs" / name for name in ("communities.npz", "few.npz", "bare.npz"))
+    if re.search("OTHER|FEW|BARE", words):
+        save_graph(other, suite.community_graph(size=4))
+        save_graph(few, suite.community_graph(size=16, classes=6))
+        save_graph(bare, suite.community_graph(size=8).without_labels())
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    known = {"GRAPH": graph_file, "OTHER": other, "FEW": few, "BARE": bare}
+    shown = run("reproduce", *(known.get(word, word) for word in words.split()))
+    assert shown.code == 2 and named in shown.err and "Traceback" not in shown.err
+    assert "GRAPH" in words or shown.err.count("\n") <= 2
+    assert list(place.iterdir()) == []
 
 
 def test_experiments_are_listed(run):
@@ -152,30 +128,6 @@ def test_experiments_are_listed(run):
     rows = json.loads(run("list", "experiments", "--json").out)
     assert [row["name"] for row in rows] == list(EXPERIMENTS)
     assert all(row["what"].endswith("?") and row["in_the_paper"] and row["kind"] for row in rows)
-
-
-@pytest.mark.parametrize("command", ["reproduce", "report"])
-def test_help_explains_every_option(run, command):
-    shown = run(command, "--help")
-    assert shown.code == 0
-    text = re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
-    names = re.findall(r"--[a-z]+", text)
-    assert len(names) > (20 if command == "reproduce" else 3) and "Traceback" not in text
-
-
-def test_the_help_of_budget_names_the_numbers_of_every_budget(run):
-    text = re.sub(r"\x1b\[[0-9;]*m", "", run("reproduce", "--help").out)
-    shown = re.search(r"--budget +NAME(.*?)--seeds", text, re.DOTALL)
-    assert shown is not None
-    words = " ".join(shown[1].replace("│", " ").split())
-    for name, budget in BUDGETS.items():
-        part = words.partition(f"{name}: ")[2].partition("; ")[0]
-        assert f"{budget.episodes:,} episodes" in part, words
-        seeds = (budget.table_seeds, budget.analysis_seeds)
-        assert {(1, 1): "one seed", (5, 3): "five seeds for tables, three for analyses"}[seeds] in part, words
-        assert not budget.patience or f"stopped after {budget.patience} validations" in part, words
-        epochs = budget.epochs.values()
-        assert not epochs or f"{min(epochs):,} to {max(epochs):,} epochs" in part, words
 
 
 def test_a_plan_writes_nothing(run, graph_file, tmp_path):
@@ -245,30 +197,15 @@ def test_compute_then_nothing_then_report_then_pack(run, graph_file, tmp_path, m
     assert shown.code == 2 and "packed already" in shown.err
 
 
-def test_two_budgets_in_one_folder_have_both_their_tables(run, graph_file, tmp_path):
-    out = tmp_path / "out"
-    words = ("-m", "smooth", "--way", "5", "--shot", "1")
-    one = run("reproduce", "methods", "-d", graph_file, "--quick", *words, "--out", out)
-    two = run("reproduce", "methods", "-d", graph_file, *words, "--out", out)
-    assert one.code == two.code == 0, two.err
-    names = {path.stem for path in (out / "tables").glob("methods-communities*.csv")}
-    assert len(names) == 2
-
-
 @pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("nowhere",), "nowhere does not exist"),
-        ((".",), "holds no results of naq reproduce (no requests.json)"),
-        (("junk.naq",), "junk.naq is not a readable file of packed results"),
-        ((".", "--out", "."), "--out is the folder ."),
-    ],
+    ("words", "named"),
+    [("nowhere", "nowhere"), (".", "requests.json"), ("junk.naq", "junk.naq"), (". --out .", "--out")],
 )
-def test_mistakes_of_report(run, tmp_path, monkeypatch, words, expected):
+def test_wrong_uses_of_report(run, tmp_path, monkeypatch, words, named):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "junk.naq").write_bytes(b"junk")
-    shown = run("report", *words)
-    assert shown.code == 2 and expected in shown.err and "Traceback" not in shown.err
+    shown = run("report", *words.split())
+    assert shown.code == 2 and named in shown.err and "Traceback" not in shown.err
     assert [path.name for path in tmp_path.iterdir()] == ["junk.naq"]
 
 
@@ -304,14 +241,6 @@ def test_options_that_are_in_no_cell_are_named(run, graph_file, tmp_path):
     assert table.code == 0 and "takes it" not in table.err, "tables of neighbours do"
 
 
-def test_failed_cells_of_one_title_say_what_tells_them_apart(run, graph_file, tmp_path):
-    """Seven classes have two or three base classes: no supervised episodes of five or twenty."""
-    words = ("--dataset", graph_file, "--quick", "--way", "2", "--set", "protonet.latent=8", "--no-cache")
-    shown = run("reproduce", "training-way", *words, "--out", tmp_path / "out")
-    failed = [line for line in shown.err.split("Cells:")[1].splitlines() if "supervised/protonet" in line]
-    assert len(failed) == 2 and "(way=5)" in failed[0] and "(way=20)" in failed[1]
-
-
 def test_ctrl_c_keeps_finished_cells_and_says_how_to_go_on(graph_file, tmp_path):
     out = tmp_path / "out"
     words = ["reproduce", "methods", "-m", "smooth", "-m", "naq-feat/protonet", "--shot", "1", "--seeds", "1"]
@@ -343,16 +272,6 @@ def test_ctrl_c_keeps_finished_cells_and_says_how_to_go_on(graph_file, tmp_path)
     assert "1 cell has not been run" in (out / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
-def test_the_quick_form_of_label_scarcity_on_the_bundled_graph(run, tmp_path):
-    out = tmp_path / "out"
-    shown = run("reproduce", "label-scarcity", "--quick", "--dataset", "debian", "--out", out)
-    assert shown.code == 0, shown.err
-    assert "5 computed" in shown.err
-    html = (out / "report.html").read_text(encoding="utf-8")
-    assert (
-        'id="label-scarcity-debian-quick"' in html and "Figures 1a and 15a" in html and "Budget &#39;quick&#39;" in html
-    )
-    table = (out / "tables" / "label-scarcity-debian.csv").read_text().splitlines()
-    assert len(table) == 5 and sum(row.startswith("ProtoNet (Supervised),") for row in table) == 1
-    assert '<svg class="plot"' in html
+@pytest.mark.parametrize("engine", ["local", "processes", "ray"])
+def test_one_device_is_taken_as_it_is(engine):
+    assert devices_of("cpu", engine) == ["cpu"] and devices_of("cuda:1", engine) == ["cuda:1"]

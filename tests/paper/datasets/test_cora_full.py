@@ -52,7 +52,7 @@ def test_equals_what_pyg_makes_of_the_file(tmp_path: Path) -> None:
     [
         ({"labels": None}, "has no array labels; expected the npz of Cora-Full"),
         ({"attr_indptr": None}, "has no array attr_indptr"),
-        ({"labels": np.array({}, dtype=object)}, "holds pickled objects"),
+        ({"labels": np.array({}, dtype=object)}, "Object arrays"),
         ({"adj_indptr": np.arange(31)[::-1].copy()}, "adj_indptr must start at 0"),
         ({"labels": np.zeros(4, dtype=int)}, r"labels have shape \(4,\)"),
     ],

@@ -7,7 +7,8 @@ import pytest
 from naq_paper.cells.runners import Setup, make_runner
 from naq_paper.cells.store import Store
 from naq_paper.experiments.experiment import StoredRecords, cells_of, compute, expand
-from naq_paper.experiments.profiles import CANDIDATES
+from naq_paper.experiments.names import PAPER_GENERATORS
+from naq_paper.experiments.profiles import PROFILES
 from naq_paper.experiments.request import Request
 
 
@@ -31,11 +32,13 @@ def test_settings_are_chosen_in_one_round_and_trained_with_in_the_next(grid):
 
     first = compute(studies, find, runner, setup, listener)
     assert first.complete and not first.skipped
-    rows = {kind: f"ProtoNet ({name})" for kind, name in (("supervised", "Supervised"), ("naq-feat", "NaQ-Feat"), ("naq-diff", "NaQ-Diff"))}  # fmt: skip
+    rows = {kind: f"ProtoNet ({PAPER_GENERATORS[kind]})" for kind in ("supervised", "naq-feat", "naq-diff")}
     for kind, row in rows.items():
         group = study.groups[row, 0.0]
         tried = [cell for _, cell in group.candidates]
-        assert all(cell in first.done for cell in tried) and len(tried) == len(CANDIDATES["protonet"]) == 3
+        assert (
+            all(cell in first.done for cell in tried) and len(tried) == len(PROFILES["default"].tried("protonet")) == 3
+        )
         valid = [find(cell).result["facts"]["valid_accuracy"] for cell in tried]
         chosen = tried[valid.index(max(valid))].config["options"]
         assert chosen["lr"] == group.setting(find)["lr"] and chosen["latent"] == 8
@@ -56,24 +59,3 @@ def test_what_failed_does_not_hold_up_the_rest(grid):
     assert all("9-way" in failure.sentence for failure in outcome.failed)
     again = compute(studies, find, runner, setup)
     assert len(again.left) == len(outcome.failed) and not again.done and not again.failed
-
-
-def test_a_record_is_read_once_until_a_refresh(grid, monkeypatch):
-    runner, setup, find = grid
-    studies = expand(Request("overlap", ("wide",), "quick", ways=(5,)), find)
-    cells = cells_of(studies)
-    assert [find(cell) for cell in cells] == [None] * len(cells)
-    runner.run(cells, find.store, setup)
-    assert [find(cell) for cell in cells] == [None] * len(cells), "as it was read before"
-    find.refresh()
-    assert all(find(cell).done for cell in cells)
-    monkeypatch.setattr(find.store, "get", lambda key: pytest.fail("read again"))
-    assert all(find(cell).done for cell in cells)
-
-
-def test_cells_of_several_studies_are_there_once(grid):
-    *_, find = grid
-    one, two = (expand(Request(name, ("wide",), "quick"), find) for name in ("label-noise", "label-scarcity"))
-    assert set(cells_of(one)) & set(cells_of(two))
-    both = cells_of([*one, *two])
-    assert len(set(both)) == len(both) and set(both) == {*cells_of(one), *cells_of(two)}

@@ -9,7 +9,6 @@ import pytest
 import scipy.stats
 
 import naq
-from naq.errors import GraphError, OptionError
 from naq_paper.measurements.class_similarity import class_cosines, class_similarity_cell, in_degrees
 
 
@@ -78,23 +77,5 @@ def test_in_degrees_of_a_hub():
     assert found["gini"] == pytest.approx(np.mean(pairs) / (2 * np.mean(degrees)))
     assert found["skewness"] == pytest.approx(scipy.stats.skew(degrees))
     assert found["largest"] == 4 and found["never_chosen"] == pytest.approx(2 / 5)
-
-
-def test_in_degrees_that_are_equal_or_none():
     assert in_degrees(np.array([[1], [2], [0]])) == {"skewness": None, "largest": 1, "never_chosen": 0.0, "gini": 0.0}
     assert in_degrees(np.full((3, 2), -1)) == {"skewness": None, "largest": 0, "never_chosen": 1.0, "gini": None}
-
-
-def test_what_is_missing_is_said(compute):
-    with pytest.raises(GraphError, match="no labels"):
-        compute(class_similarity_cell("unlabelled"))
-    with pytest.raises(GraphError, match="no features"):
-        compute(class_similarity_cell("structure", kind="naq-diff"))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"), [({"tails": [0]}, "tails hold 0"), ({"tails": [0.5]}, "tails hold 0.5"), ({"k": 0}, "k is 0")]
-)
-def test_options_are_checked_early(options, words):
-    with pytest.raises(OptionError, match=words):
-        class_similarity_cell("debian", **options)

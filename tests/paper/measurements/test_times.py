@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import time
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import torch
 
 import methods_under_test as suite
 import naq
-from naq.errors import GraphError, OptionError
 from naq.io import save_graph
 from naq_paper.cells.datasets import DatasetCache
 from naq_paper.measurements import Context, perform, times
@@ -36,11 +34,6 @@ def test_a_table_is_made_anew_every_time_and_never_kept(context, tmp_path, monke
     assert not list(tmp_path.iterdir())
     assert result["solver"] == (None if kind == "naq-feat" else "exact")
     _check(result, 3)
-
-
-@pytest.mark.parametrize("kind", ["naq-feat", "naq-diff", "supervised"])
-def test_episodes(compute, kind):
-    _check(compute(times_cell("communities", what="episodes", kind=kind, count=100, repeats=2, way=2)), 2)
 
 
 def _check(result, repeats):
@@ -82,11 +75,14 @@ def test_stages_are_told_apart_where_they_are_apart(staged, dataset, given):
         ({}, "inverted index"),
         ({"kind": "naq-diff", "solver": "push"}, "push"),
         ({"what": "episodes", "kind": "naq-feat", "count": 10, "way": 2}, "one pass"),
+        ({"what": "episodes", "kind": "naq-diff", "count": 10, "way": 2}, "one pass"),
+        ({"what": "episodes", "kind": "supervised", "count": 10, "way": 2}, "one pass"),
     ],
 )
 def test_what_is_one_pass_is_said_to_be(staged, given, why):
     result = staged("sparse", **given)
     assert result["stages"] is None and why in result["why_no_stages"]
+    _check(result, 3)
 
 
 def test_the_stages_are_those_of_the_table_itself(monkeypatch):
@@ -104,26 +100,6 @@ def test_the_stages_are_those_of_the_table_itself(monkeypatch):
     )
 
 
-def test_the_stages_of_the_diffusion_are_those_of_the_table_itself(monkeypatch):
-    graph = suite.community_graph()
-    made, make = [], times.exact_topk
-    monkeypatch.setattr(times, "exact_topk", lambda *given: made.append(make(*given)))
-    config = {"kind": "naq-diff", "k": 4, "alpha": 0.1, "self_loops": True, "device": "cpu"}
-    found = times.stage_seconds(graph, config, time.perf_counter)
-    table = naq.diffusion_neighbors(graph, 4, method="exact")
-    assert np.array_equal(made[0][0], table.ids) and np.array_equal(made[0][1], table.scores)
-    assert min(found.values()) > 0
-
-
-def test_one_repeat_has_no_spread(compute):
-    assert compute(times_cell("communities", k=3, repeats=1))["sd"] is None
-
-
-def test_the_solver_is_that_which_was_asked_for(compute):
-    result = compute(times_cell("communities", kind="naq-diff", solver="push", k=3, repeats=1))
-    assert result["solver"] == "push"
-
-
 def test_the_clock_waits_for_the_device(monkeypatch):
     order = []
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: order.append(device))
@@ -131,36 +107,3 @@ def test_the_clock_waits_for_the_device(monkeypatch):
     assert order == ["cuda:0", "call", "cuda:0"] and seconds >= 0
     times.timed(lambda: None, "cpu")
     assert len(order) == 3
-
-
-def test_cells_hold_what_is_read():
-    assert times_cell("debian", way=7, count=3) == times_cell("debian")
-    assert times_cell("debian", what="episodes", k=7) == times_cell("debian", what="episodes")
-    assert times_cell("debian", what="episodes", kind="supervised").config["queries"] == 8
-    assert "way" not in times_cell("debian").config
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"what": "episode"}, "did you mean episodes"),
-        ({"kind": "supervised"}, "kind is 'supervised'"),
-        ({"solver": "pusch"}, "did you mean push"),
-        ({"device": "gpu"}, "device is 'gpu'"),
-        ({"repeats": 0}, "repeats is 0"),
-    ],
-)
-def test_options_are_checked_early(options, words):
-    with pytest.raises(OptionError, match=words):
-        times_cell("debian", **options)
-
-
-def test_supervised_episodes_need_labels(compute):
-    with pytest.raises(GraphError, match="no labels"):
-        compute(times_cell("unlabelled", what="episodes", kind="supervised", count=10))
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
-def test_a_device_that_is_not_there_is_refused(compute):
-    with pytest.raises(OptionError, match="cannot be used here"):
-        compute(times_cell("communities", device="cuda"))

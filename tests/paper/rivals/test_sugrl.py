@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 
-import naq
 from methods_under_test import community_graph
 from naq.errors import OptionError
-from naq.heads import evaluate
 from naq_paper.rivals import sugrl
+from naq_paper.rivals.fixed_order import distances, drawn_distances
 from naq_paper.rivals.pieces import Piece
-from naq_paper.rivals.sugrl import SUGRL, distances, drawn_distances, neighbor_means, slot_neighbors, slots_of
+from naq_paper.rivals.sugrl import SUGRL, neighbor_means, slot_neighbors, slots_of, unit_norm
 
 WIDTHS = {"hidden": 24, "latent": 16}
 
@@ -60,20 +60,16 @@ def oracle(e: SUGRL, piece: Piece, update: int, *, stop: bool = True) -> tuple[f
     first = torch.from_numpy(x) @ weights["weight1"]
     h = layers(first)
     seen = h if o["encoder"] == "mlp" else layers(hat @ first)
-    kept = torch.rand(h.shape, generator=e.generator("dropout", update)) >= 0.2
-    seen = seen * kept / 0.8
-    s, slots = hat @ seen, table(a)
-    epoch, m = update // e.updates_per_epoch, piece.seeds
-    generator = e.generator("negatives", update)
-    total = torch.zeros((), dtype=torch.float64)
+    s = hat @ (seen * (torch.rand(h.shape, generator=e.generator("dropout", update)) >= 0.2) / 0.8)
+    slots, epoch, m = table(a), update // e.updates_per_epoch, piece.seeds
+    generator, total = e.generator("negatives", update), torch.zeros((), dtype=torch.float64)
     for _ in range(int(o["negatives"])):
         other = torch.randperm(m, generator=generator)
         for v in range(m):
             near = torch.stack([h[slots[(epoch + 2 * i) % 100][v]] for i in range(5)]).mean(0)
             p, b, n = ((h[v] - y + 1e-6).square().sum().sqrt() for y in (s[v], near, h[other[v]]))
             bound = (p.detach() if stop else p) + o["m1"] + o["m2"]
-            parts = {"mean": m * o["negatives"], "sum": o["negatives"]}[o["l3_reduction"]]
-            third = torch.clamp(n - bound, min=0) / parts
+            third = torch.clamp(n - bound, min=0) / (o["negatives"] * (m if o["l3_reduction"] == "mean" else 1))
             first_two = o["w1"] * torch.clamp(p - n + o["m1"], min=0) + o["w2"] * torch.clamp(b - n + o["m1"], min=0)
             total = total + first_two / m + o["w3"] * third
     total.backward()
@@ -81,100 +77,61 @@ def oracle(e: SUGRL, piece: Piece, update: int, *, stop: bool = True) -> tuple[f
 
 
 def small(**options: Any) -> SUGRL:
-    """A model on 43 nodes with margins small enough for all three losses to count; biases keep empty rows off the ReLU's corner."""
-    given = {
-        "m1": 0.004,
-        "m2": 0.001,
-        "w3": 5.0,
-        "negatives": 2,
-        "dropout": 0.0,
-        **WIDTHS,
-        **options,
-    }
+    """43 nodes; margins so small that all three losses count, biases that keep empty rows off the ReLU's corner."""
+    given = {"m1": 0.004, "m2": 0.001, "w3": 5.0, "negatives": 2, "dropout": 0.0, **WIDTHS, **options}
     e = SUGRL(community_graph(size=6), seed=3, **given)
     for bias in (e.bias1, e.bias2):
         torch.nn.init.normal_(bias, std=0.02, generator=torch.Generator().manual_seed(0))
     return e
 
 
-def agrees(e: SUGRL, piece: Piece, update: int) -> None:
+@pytest.mark.parametrize(
+    ("options", "update"),
+    [
+        ({}, 95),
+        ({"l3_reduction": "sum"}, 95),
+        ({"ogb": True}, 95),
+        ({"encoder": "gcn", "ogb": True}, 95),
+        ({"dropout": 0.3, "encoder": "gcn"}, 95),
+        ({"w1": 3.0, "w2": 0.5, "w3": 2.0, "m2": 0.01}, 95),
+        ({"w1": 0.0, "w2": 0.0}, 0),
+        ({"batch": 10, "fanout": 2}, 13),
+    ],
+    ids=str,
+)
+def test_loss_and_gradients(options, update):
+    """In a batch degrees, neighbours and negatives are the piece's own, and slots follow the epoch, not the update."""
+    e = small(**options)
+    piece = e.pieces[update]
+    assert "batch" not in options or (e.updates_per_epoch == 5 and piece.seeds < len(piece) < e.graph.num_nodes)
     loss = e.loss(piece, update)
     loss.backward()
     wanted, grads = oracle(e, piece, update)
     assert loss.item() == pytest.approx(wanted, rel=2e-5)
     for name, parameter in e.named_parameters():
-        assert parameter.grad is not None
         assert np.abs(parameter.grad.numpy() - grads[name]).max() < 2e-4 * np.abs(grads[name]).max() + 1e-6, name
+    if options == {"w1": 0.0, "w2": 0.0}:
+        _, through = oracle(e, piece, update, stop=False)
+        apart = np.abs(grads["weight1"] - through["weight1"]).max()
+        assert apart > 0.1 * np.abs(grads["weight1"]).max(), "a gradient through the bound would be another one"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"l3_reduction": "sum"},
-        {"ogb": True},
-        {"encoder": "gcn"},
-        {"encoder": "gcn", "ogb": True},
-        {"dropout": 0.3},
-        {"dropout": 0.3, "encoder": "gcn"},
-        {"w1": 3.0, "w2": 0.5, "w3": 2.0, "m2": 0.01},
-    ],
-    ids=str,
-)
-def test_loss_and_gradients(options: dict[str, Any]) -> None:
-    e = small(**options)
-    agrees(e, e.pieces[95], 95)
-
-
-def test_loss_of_a_sampled_piece() -> None:
-    """Degrees, neighbours and negatives are the piece's own; the loss is over its first nodes; slots follow the epoch, not the update."""
-    e = small(batch=10, fanout=2)
-    piece = e.pieces[13]
-    assert e.updates_per_epoch == 5 and piece.seeds < len(piece) < e.graph.num_nodes
-    agrees(e, piece, 13)
-
-
-def test_no_gradient_flows_through_the_bound() -> None:
-    """The third loss moves other nodes only: with a gradient through p the numbers would be others."""
-    e = small(w1=0.0, w2=0.0)
-    _, stopped = oracle(e, e.pieces[0], 0)
-    _, through = oracle(e, e.pieces[0], 0, stop=False)
-    assert np.abs(stopped["weight1"] - through["weight1"]).max() > 0.1 * np.abs(stopped["weight1"]).max()
-    agrees(e, e.pieces[0], 0)
-
-
-def test_reductions_of_the_third_loss() -> None:
-    """sum is n times mean."""
-    losses = {
-        kind: float(e.loss(e.pieces[0], 0).detach())
-        for kind in ("mean", "sum")
-        for e in [small(l3_reduction=kind, w1=0.0, w2=0.0)]
-    }
-    assert losses["mean"] > 0
-    assert losses["sum"] == pytest.approx(43 * losses["mean"], rel=1e-5)
-
-
-def test_slots() -> None:
-    assert slots_of(0) == [1, 3, 5, 7, 9]
-    assert slots_of(97) == [98, 100, 2, 4, 6]
-    assert slots_of(100) == slots_of(0)
-
-
-def test_neighbours_come_by_slots() -> None:
+def test_neighbours_come_by_slots():
+    assert slots_of(0) == [1, 3, 5, 7, 9] == slots_of(100) and slots_of(97) == [98, 100, 2, 4, 6]
     graph = community_graph(size=6).without_labels()
     for piece in (Piece(graph, "cpu"), Piece(graph, "cpu", np.array([5, 30, 2, 4, 42, 3]), 4)):
         slots = table(looped(piece))
-        found = slot_neighbors(piece, slots_of(96))
         wanted = [[slots[j][v] for j in (96, 98, 0, 2, 4)] for v in range(piece.seeds)]
-        assert found.tolist() == wanted
+        assert slot_neighbors(piece, slots_of(96)).tolist() == wanted
         values = torch.randn(len(piece), 7, generator=torch.Generator().manual_seed(0))
         means = neighbor_means(piece, values, slots_of(96))
         assert torch.allclose(means, torch.stack([values[row].mean(0) for row in wanted]), atol=1e-6)
+    hops = [SUGRL(graph, encoder=encoder, **WIDTHS).pieces.hops for encoder in ("mlp", "gcn")]
+    assert hops == [1, 2] and SUGRL.hops == 1, "a piece reaches as far as the encoder"
 
 
 @pytest.mark.parametrize("width", [1, 7, 64])
-def test_distances(width: int) -> None:
-    """Compiled distances and their gradients are PyTorch's."""
+def test_distances_and_their_gradients_are_those_of_torch(width):
     generator = torch.Generator().manual_seed(1)
     a, b = (torch.randn(50, width, generator=generator, requires_grad=True) for _ in range(2))
     order, pull = torch.randperm(50, generator=generator), torch.randn(50, generator=generator)
@@ -185,55 +142,52 @@ def test_distances(width: int) -> None:
     )
     for mine, theirs in cases:
         assert torch.allclose(mine, theirs, rtol=1e-5, atol=1e-7)
-        for one, two in zip(
-            torch.autograd.grad(mine, (a, b), pull, allow_unused=True),
-            torch.autograd.grad(theirs, (a, b), pull, allow_unused=True),
-        ):
-            assert (one is None) == (two is None)
-            assert one is None or torch.allclose(one, two, rtol=1e-4, atol=1e-6)
-
-
-def test_equal_rows_have_a_distance_with_a_gradient() -> None:
-    a = torch.ones(4, 9, requires_grad=True)
-    found = distances(a, a.detach())
-    assert torch.allclose(found, torch.full((4,), 3e-6))
+        grads = (torch.autograd.grad(one, (a, b), pull, allow_unused=True) for one in (mine, theirs))
+        for one, two in zip(*grads):
+            assert (one is None) == (two is None) and (one is None or torch.allclose(one, two, rtol=1e-4, atol=1e-6))
+    same = torch.ones(4, 9, requires_grad=True)
+    found = distances(same, same.detach())
     found.sum().backward()
-    assert a.grad is not None and torch.allclose(a.grad, torch.full((4, 9), 1 / 3), atol=1e-3)
+    assert torch.allclose(found, torch.full((4,), 3e-6)), "a distance of 0 has a gradient"
+    assert torch.allclose(same.grad, torch.full((4, 9), 1 / 3), atol=1e-3)
 
 
-def test_inputs_have_unit_rows() -> None:
-    for features in (community_graph().features, np.random.default_rng(0).standard_normal((141, 9), dtype=np.float32)):
-        graph = community_graph().with_features(features)
-        e = SUGRL(graph, **WIDTHS)
-        found = e.graph.features
-        assert isinstance(found, np.ndarray) == isinstance(features, np.ndarray)
-        sums = np.abs(dense(features)).sum(axis=1)
-        assert np.allclose(dense(found), dense(features) / np.where(sums > 0, sums, 1)[:, None], atol=1e-6)
-        assert graph.features is not found and e.graph.labels is None
+@pytest.mark.parametrize("order", [1, 2])
+def test_dense_and_sparse_rows_have_unit_norm(order):
+    random = np.random.default_rng(0)
+    x = (random.standard_normal((50, 9)) * (random.random((50, 9)) < 0.4)).astype(np.float32)
+    x[7], x[8], x[9] = 0.0, 1e-20, 1e18
+    norms = np.linalg.norm(x.astype(np.float64), ord=order, axis=1)
+    wanted = x / np.where(norms > 1e-12, norms, np.inf)[:, None]
+    one, two = unit_norm(x, order), unit_norm(sp.csr_array(x), order)
+    assert isinstance(two, sp.csr_array) and one.dtype == two.dtype == np.float32
+    assert np.allclose(one, wanted, atol=1e-6) and np.allclose(two.toarray(), wanted, atol=1e-6)
 
 
-def test_inputs_for_ogb() -> None:
-    """L1, then L2, then one average over neighbours."""
+def test_inputs_have_unit_rows_and_for_ogb_are_averaged(monkeypatch):
     graph = community_graph()
+    for features in (graph.features, np.random.default_rng(0).standard_normal((141, 9), dtype=np.float32)):
+        other = graph.with_features(features)
+        e = SUGRL(other, **WIDTHS)
+        assert isinstance(e.graph.features, np.ndarray) == isinstance(features, np.ndarray)
+        x = dense(features) / np.maximum(np.abs(dense(features)).sum(axis=1, keepdims=True), 1e-30)
+        assert np.allclose(dense(e.graph.features), x, atol=1e-6)
+        assert other.features is not e.graph.features and e.graph.labels is None
     x = dense(graph.features)
-    x = x / np.maximum(np.abs(x).sum(axis=1, keepdims=True), 1e-30)
     x = x / np.maximum(np.sqrt((x**2).sum(axis=1, keepdims=True)), 1e-30)
-    wanted = average(looped(Piece(graph, "cpu")), True) @ x
-    e = SUGRL(graph, ogb=True, **WIDTHS)
-    assert np.allclose(dense(e.graph.features), wanted, atol=1e-6)
-
-
-def test_ogb_inputs_are_refused_where_they_explode(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = SUGRL(graph, ogb=True, **WIDTHS).graph.features
+    assert np.allclose(dense(found), average(looped(Piece(graph, "cpu")), True) @ x, atol=1e-6)
     monkeypatch.setattr(sugrl, "PROPAGATED_ENTRIES", 10)
-    with pytest.raises(OptionError, match="leave it out"):
-        SUGRL(community_graph(), ogb=True, **WIDTHS)
+    with pytest.raises(OptionError, match="ogb"):
+        SUGRL(graph, ogb=True, **WIDTHS)
 
 
 @pytest.mark.parametrize("options", [{}, {"normalize": False}, {"ogb": True}, {"encoder": "gcn"}], ids=str)
-def test_vectors(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A_hat MLP(X) without dropout; in blocks the same."""
+def test_vectors_are_a_hat_times_the_perceptron_whole_or_in_blocks(options, monkeypatch):
     e = SUGRL(community_graph(), seed=1, epochs=3, **WIDTHS, **options)
-    train(e)
+    optimizer = e.optimizer()
+    for update in range(e.updates):
+        e.step(update, optimizer)
     weight1, weight2, bias1, bias2 = (w.detach().double().numpy() for w in (e.weight1, e.weight2, e.bias1, e.bias2))
     hat = average(looped(Piece(e.graph, "cpu")), bool(e.options["ogb"]))
     first = dense(e.graph.features) @ weight1
@@ -245,45 +199,3 @@ def test_vectors(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> No
     assert found.shape == (141, 16) and np.allclose(found.numpy(), wanted, atol=1e-5)
     monkeypatch.setattr(sugrl, "BLOCK", 20)
     assert torch.allclose(e.encode_all(), found, atol=1e-6)
-
-
-def train(e: SUGRL) -> SUGRL:
-    optimizer = e.optimizer()
-    for update in range(e.updates):
-        e.step(update, optimizer)
-    return e
-
-
-def test_trained_in_batches() -> None:
-    """The same twice, and better than no training."""
-    graph = community_graph()
-    tasks = naq.sample_tasks(graph, way=5, shot=1, queries=5, count=60, seed=0)
-    options = {"batch": 64, "hidden": 64, "latent": 32}
-    one, two = (train(SUGRL(graph, seed=0, epochs=30, **options)).embed() for _ in range(2))
-    assert np.array_equal(one, two)
-    before = evaluate(SUGRL(graph, seed=0, epochs=0, **options).embed(), tasks).accuracy
-    after = evaluate(one, tasks).accuracy
-    assert after > before + 0.04, (before, after)
-
-
-def test_a_piece_reaches_as_far_as_the_encoder() -> None:
-    assert SUGRL(community_graph(), **WIDTHS).pieces.hops == 1
-    assert SUGRL(community_graph(), encoder="gcn", **WIDTHS).pieces.hops == 2
-    assert SUGRL.hops == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"latent": 0}, "latent of sugrl is 0; expected more than 0"),
-        ({"dropout": 1.0}, "dropout of sugrl is 1.0; expected at least 0 and below 1"),
-        ({"w3": -1.0}, "w3 of sugrl is -1.0; expected at least 0"),
-        ({"m2": -0.5}, "m2 of sugrl"),
-        ({"negatives": 0}, "negatives of sugrl is 0; expected at least 1"),
-        ({"l3_reduction": "max"}, "l3_reduction of sugrl is 'max'"),
-        ({"encoder": "gat"}, "encoder of sugrl"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        SUGRL(community_graph(), **options)
