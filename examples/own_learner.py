@@ -1,4 +1,4 @@
-"""A learner of one's own, registered from a script: prototypes by cosine instead of distance.
+"""Your own learner, registered and checked by a script: prototypes by cosine instead of distance.
 
     python examples/own_learner.py
 
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from naq.learners.episode_vectors import encode_episodes, mean_by_episode
 
 import naq
 from naq.episodes import Episodes
 from naq.learners import Learner, register_learner
-from naq.learners.episode_vectors import encode_episodes, mean_by_episode
 from naq.options import option
+from naq.testing import check_learner
 
 
 @register_learner
@@ -41,5 +42,6 @@ class CosineProtoNet(Learner):
 
 
 if __name__ == "__main__":
+    check_learner(CosineProtoNet)  # seeds, renumbered nodes, labels, resume, ...: an AssertionError says what failed
     for kind in ("naq-feat", "naq-diff", "g-umtra"):
         print(naq.run("debian", method=f"{kind}/cosine", episodes=480))

@@ -1,4 +1,4 @@
-"""Sphinx's settings for the site. ``tools/docs_site.py`` puts pages beside this file and builds them; nothing is loaded from a network."""
+"""Sphinx's settings for the site. ``tools/docs_site.py`` puts pages next to this file; nothing comes from a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References to Python names that have no entry on the site: a name that exists is shown as code, one that does not is a warning."""
+"""References to Python names without an entry on the site: an existing name is shown as code, others are a warning."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ TYPING = (
     "torch_geometric.data",
     "naq.options",
     "naq.graph",
+    "naq.text",
     "naq.tasks",
     "naq.run.config",
 )

@@ -20,7 +20,7 @@ ElementTree.register_namespace("", MATHML)
 
 
 def mathml(text: str, *, as_block: bool = False) -> str:
-    """A formula of LaTeX as MathML. docutils writes the index of an accented letter straight below it; here it goes to the side."""
+    """A formula of LaTeX as MathML; unlike docutils, the index of an accented letter goes to its side."""
     written = ENTITY.sub(lambda name: html.unescape(name[0]), tex2mathml(text, as_block=as_block))
     tree = ElementTree.fromstring(written)
     for node in tree.iter(f"{{{MATHML}}}munderover"):

@@ -6,8 +6,8 @@ A graph, eighteen labels, a class with a probability for every other node, and a
 """
 
 # %%
-# The graph: all source packages of Debian in six sections, who depends on whom, and the words of their descriptions. The sections themselves
-# are set aside and only used at the end, to see how many predictions are right.
+# The graph: all source packages of Debian in six sections, who depends on whom, and the words of their descriptions.
+# The sections themselves are set aside and only used at the end, to see how many predictions are right.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,15 +39,16 @@ predicted = classifier.set_labels(labels).predict()
 probability = classifier.predict_proba().max(axis=1)
 
 # %%
-# What accuracy to expect is estimated from the labels and the graph alone. Here the truth is known, so both can be shown. The interval was measured
-# with labels drawn at random; a person who picks well-known packages, as here, draws otherwise, and the truth may lie outside.
+# What accuracy to expect is estimated from the labels and the graph alone. Here the truth is known, so both can be
+# shown. The interval was measured with labels drawn at random; a person who picks well-known packages, as here, draws
+# otherwise, and the truth may be outside.
 
 given = np.isin(graph.names, list(labels))
 print("expected:", classifier.expected_accuracy())
 print(f"true: {100 * (predicted == truth)[~given].mean():.0f} % of {np.count_nonzero(~given):,} packages")
 
 # %%
-# A map: the two directions in which the vectors of the nodes vary most. Rings are the labels, paler points are less sure.
+# A map: the two directions in which the vectors vary most. Rings are the labels, paler points are less sure.
 
 vectors = classifier.transform()
 centred = vectors - vectors.mean(axis=0)

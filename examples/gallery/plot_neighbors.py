@@ -2,7 +2,8 @@
 Why neighbours can stand in for labels
 ======================================
 
-NaQ takes the nodes nearest to a node for members of its class. How often is that true, and what do training episodes made of them look like?
+NaQ takes the nodes nearest to a node for members of its class. How often is that true, and what do training episodes
+made of them look like?
 """
 
 # %%
@@ -23,7 +24,7 @@ graph = naq.Graph(
 print(graph)
 
 # %%
-# Nearest by words (cosine), and nearest by the graph (personalised PageRank); both tables are exact or bounded in their error.
+# Nearest by words (cosine) and by the graph (personalised PageRank); both tables are exact or bounded in their error.
 
 tables = {
     "by features": naq.feature_neighbors(graph.without_labels(), k=10),
@@ -31,7 +32,7 @@ tables = {
 }
 
 # %%
-# The share of neighbours that have the class of their node, the nearest first. The grey line is what two random nodes would give.
+# The share of neighbours that have the class of their node, the nearest first; grey: what two random nodes would give.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, table in tables.items():
@@ -45,7 +46,7 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# An episode: five random nodes as supports, the ten nearest of each as its queries. Thousands of them are drawn in milliseconds.
+# An episode: five random nodes as supports, the ten nearest of each as its queries. Thousands take milliseconds.
 
 episodes = naq.naq_episodes(tables["by features"], way=5, queries=10, count=1_000)
 print(episodes.support.shape, episodes.query.shape, episodes.mask.mean())

@@ -2,7 +2,7 @@
 Label, look, label what is suggested
 ====================================
 
-Start from two labels per class, then label what ``suggest`` names, five at a time, and watch the expected and the true accuracy.
+Start from two labels per class, then label what ``suggest`` names, five at a time; watch expected and true accuracy.
 """
 
 # %%
