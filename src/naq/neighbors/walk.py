@@ -1,13 +1,12 @@
 """The memory of a push, and its relaxations in compiled code.
 
 A walk starts at one node, meets others over edges, and keeps a residual and an estimate for each under the node's
-number. On large graphs :mod:`naq_scale.hashed_walk` keeps the nodes of a walk together and finds them through a hash
-table. Both relax the same nodes in the same order with the same numbers; which one is compiled follows from the type of
-``table``.
+number, or, on large graphs, under that of a hash table. Both relax the same nodes in the same order.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -68,104 +67,78 @@ def reset_walk(walk: Any, count: Any) -> None:
     clear(nodes, touched, table, count)
 
 
+def without_table(function: Any) -> Any:
+    """What compiled code calls for a walk without a hash table; :mod:`naq_scale.hashed_walk` adds what it calls for one
+    with a table."""
+    place = list(inspect.signature(function).parameters).index("table")
+    overload(function, strict=False)(lambda *of: function if isinstance(of[place], types.NoneType) else None)
+    return function
+
+
+@without_table
 def first(indptr: Any, nodes: Any, table: Any, node: Any) -> Any:
-    """The number of the first node of a walk. In compiled code only, as are the functions below."""
-    raise NotImplementedError
+    """The number of the first node of a walk."""
+    return node
 
 
+@without_table
 def number_of(table: Any, nodes: Any, node: Any) -> Any:
     """The number of a node in its walk; of one without residual if the walk has not met it."""
-    raise NotImplementedError
+    return np.uint64(node)
 
 
+@without_table
 def clear(nodes: Any, touched: Any, table: Any, count: Any) -> None:
     """Forget ``count`` nodes of a walk."""
-    raise NotImplementedError
+    for position in range(count):
+        node = nodes[touched[position]]
+        node.residual = 0.0
+        node.estimate = 0.0
+        node.state = 0
 
 
+@without_table
 def relax(
     indptr: Any, indices: Any, alpha: Any, omega: Any, bound: Any,
     nodes: Any, touched: Any, table: Any, front: Any, count: Any,
 ) -> Any:  # fmt: skip
     """Relax until every residual is within ``bound * degree``: how many nodes are touched, and the edge visits."""
-    raise NotImplementedError
-
-
-@overload(first)
-def _first(indptr: Any, nodes: Any, table: Any, node: Any) -> Any:
-    def first(indptr: Any, nodes: Any, table: Any, node: Any) -> Any:
-        return node
-
-    return first if isinstance(table, types.NoneType) else None
-
-
-@overload(number_of)
-def _number_of(table: Any, nodes: Any, node: Any) -> Any:
-    def number_of(table: Any, nodes: Any, node: Any) -> Any:
-        return np.uint64(node)
-
-    return number_of if isinstance(table, types.NoneType) else None
-
-
-@overload(clear)
-def _clear(nodes: Any, touched: Any, table: Any, count: Any) -> Any:
-    def clear(nodes: Any, touched: Any, table: Any, count: Any) -> None:
-        for position in range(count):
-            node = nodes[touched[position]]
-            node.residual = 0.0
-            node.estimate = 0.0
-            node.state = 0
-
-    return clear if isinstance(table, types.NoneType) else None
-
-
-@overload(relax)
-def _relax(
-    indptr: Any, indices: Any, alpha: Any, omega: Any, bound: Any,
-    nodes: Any, touched: Any, table: Any, front: Any, count: Any,
-) -> Any:  # fmt: skip
-    def relax(
-        indptr: Any, indices: Any, alpha: Any, omega: Any, bound: Any,
-        nodes: Any, touched: Any, table: Any, front: Any, count: Any,
-    ) -> Any:  # fmt: skip
-        # The inner loop appends first and counts afterwards, with unsigned numbers: few branches to mispredict.
-        length = queued(bound, nodes, touched, front, count)
-        now, last, visits = 0, np.uint64(count), 0
-        while length > 0:
-            new = np.uint64(0)
-            for position in range(length):
-                number = front[now, position]
-                own = nodes[number]
-                own.state = 1
-                rest = own.residual
-                if abs(rest) <= bound * own.degree:
-                    continue
-                moved = omega * rest
-                own.residual = rest - moved
-                own.estimate += alpha * moved
-                start, stop = indptr[own.id], indptr[own.id + 1]
-                visits += stop - start
-                share = (1.0 - alpha) * moved / own.degree
-                for e in range(start, stop):
-                    which = np.uint64(indices[e])
-                    node = nodes[which]
-                    value = node.residual + share
-                    node.residual = value
-                    state = node.state
-                    touched[last] = which
-                    last += np.uint64(state == 0)
-                    enters = (abs(value) > bound * node.degree) & (state != 2)
-                    front[1 - now, new] = which
-                    new += np.uint64(enters)
-                    node.state = np.int32(2) if enters else max(state, np.int32(1))
-                if own.state == 1 and abs(own.residual) > bound * own.degree:
-                    front[1 - now, new] = number
-                    new += np.uint64(1)
-                    own.state = 2
-            length, now = int(new), 1 - now
-        return np.int64(last), visits
-
-    return relax if isinstance(table, types.NoneType) else None
+    # The inner loop appends first and counts afterwards, with unsigned numbers: few branches to mispredict.
+    length = queued(bound, nodes, touched, front, count)
+    now, last, visits = 0, np.uint64(count), 0
+    while length > 0:
+        new = np.uint64(0)
+        for position in range(length):
+            number = front[now, position]
+            own = nodes[number]
+            own.state = 1
+            rest = own.residual
+            if abs(rest) <= bound * own.degree:
+                continue
+            moved = omega * rest
+            own.residual = rest - moved
+            own.estimate += alpha * moved
+            start, stop = indptr[own.id], indptr[own.id + 1]
+            visits += stop - start
+            share = (1.0 - alpha) * moved / own.degree
+            for e in range(start, stop):
+                which = np.uint64(indices[e])
+                node = nodes[which]
+                value = node.residual + share
+                node.residual = value
+                state = node.state
+                touched[last] = which
+                last += np.uint64(state == 0)
+                enters = (abs(value) > bound * node.degree) & (state != 2)
+                front[1 - now, new] = which
+                new += np.uint64(enters)
+                node.state = np.int32(2) if enters else max(state, np.int32(1))
+            if own.state == 1 and abs(own.residual) > bound * own.degree:
+                front[1 - now, new] = number
+                new += np.uint64(1)
+                own.state = 2
+        length, now = int(new), 1 - now
+    return np.int64(last), visits
 
 
 @njit(cache=True)
