@@ -104,7 +104,7 @@ def test_the_chebyshev_error_is_as_stated(alpha: float) -> None:
     transition = normalized_adjacency(graph.adjacency, dtype=np.float64)
     s = dense_diffusion(graph, alpha=alpha)
     for device in ("cpu", "cpu:0"):
-        solved = np.vstack([values.numpy() for _, values in exact._columns_of(transition, alpha, device)])
+        solved = np.vstack([values.numpy() for _, values in exact.columns_of_ppr(transition, alpha, device)])
         assert np.abs(solved - s).max() <= 2 * exact.ERROR
 
 

@@ -46,16 +46,14 @@ def assign(
     return torch.cat([torch.topk(part @ middle.T, count, dim=1).indices for part in rows.split(block)])
 
 
-def _assign_by_groups(
-    rows: torch.Tensor, middle: torch.Tensor, count: int, entries: int, around_group: int = 8
-) -> torch.Tensor:
+def _assign_by_groups(rows: torch.Tensor, middle: torch.Tensor, count: int, entries: int) -> torch.Tensor:
     """The centres have centres themselves, the square root of their number: a row is compared with those and with the
-    centres around the nearest, ``around_group`` groups' worth of them.
+    centres around the nearest, eight groups' worth of them.
 
     Cost: O(sqrt(centres) d) for a row.
     """
     groups = centres(middle, 0, round(len(middle) ** 0.5), 2)
-    most = min(len(middle), max(count, around_group * len(middle) // len(groups)))
+    most = min(len(middle), max(count, 8 * len(middle) // len(groups)))
     around = torch.topk(groups @ middle.T, most, dim=1).indices
     home = assign(rows, groups, 1)[:, 0]
     order = torch.argsort(home, stable=True)

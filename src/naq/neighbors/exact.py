@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.special import pdtrc
 
 from naq.graph.operators import csr_tensor
-from naq.neighbors.topk import Best, Lists, Mark, Progress, no_mark
+from naq.neighbors.topk import Best, Lists, Progress
 from naq.threads import one_blas_thread
 
 SMALL = 256
@@ -52,7 +52,7 @@ def chebyshev_steps(alpha: float) -> int:
 
 def exact_topk(
     transition: sp.csr_array, component: np.ndarray, k: int, alpha: float, device: str = "cpu",
-    progress: Progress = None, mark: Mark = no_mark, small: int = SMALL, t: float | None = None,
+    progress: Progress = None, small: int = SMALL, t: float | None = None,
 ) -> Lists:  # fmt: skip
     """ids (n, k) and scores (n, k) of the largest entries of every row of S, ties to the lowest id.
 
@@ -61,17 +61,13 @@ def exact_topk(
         small: nodes of a component up to which it is inverted as a dense matrix.
     """
     best = Best(len(component), k, torch.device(device))
-    columns_of = partial(_columns_of, alpha=alpha, device=device, small=small)
+    columns_of = partial(columns_of_ppr, alpha=alpha, device=device, small=small)
     if t is not None:
         columns_of = partial(_heat_columns, t=t, device=device)
     with one_blas_thread():  # for the inverses
         for values, nodes, members in components_apart(transition, component, columns_of, progress):
-            mark("compute")
             best.offer(values.float().clamp_(min=0), nodes, members)
-            mark("selection")
-    found = best.arrays()
-    mark("transfer")
-    return found
+    return best.arrays()
 
 
 Columns = Iterator[tuple[np.ndarray, torch.Tensor]]
@@ -96,7 +92,8 @@ def components_apart(
         progress(len(component), len(component))
 
 
-def _columns_of(block: sp.csr_array, alpha: float, device: str, small: int = SMALL) -> Columns:
+def columns_of_ppr(block: sp.csr_array, alpha: float, device: str, small: int = SMALL) -> Columns:
+    """Rows of S of the nodes of one component."""
     m, c = block.shape[0], 1.0 - alpha
     if m <= small:
         yield np.arange(m), torch.from_numpy(alpha * np.linalg.inv(np.eye(m) - c * block.toarray())).to(device)

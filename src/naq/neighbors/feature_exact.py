@@ -11,6 +11,7 @@ ties to the lowest id.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -21,7 +22,7 @@ from numba import njit, prange
 
 from naq.device import require
 from naq.graph.operators import csr_tensor
-from naq.neighbors.topk import Lists, Mark, Progress, heap_offer, heap_sort, no_mark, stable_topk
+from naq.neighbors.topk import Lists, Progress, heap_offer, heap_sort, stable_topk
 
 METRICS = ("cosine", "euclidean", "jaccard")
 
@@ -100,13 +101,11 @@ def inverted_index_topk(
     return ids, scores
 
 
-def _heavy_columns(
-    columns: sp.csr_array, share: float = 1 / 8, most_bytes: int = 256 << 20
-) -> tuple[np.ndarray, np.ndarray]:
+def _heavy_columns(columns: sp.csr_array, most_bytes: int = 256 << 20) -> tuple[np.ndarray, np.ndarray]:
     """Columns so full that adding them whole beats visiting their entries: dense (h, n), and (d,) place in it or -1."""
     n = columns.shape[1]
     counts = np.diff(columns.indptr)
-    chosen = np.flatnonzero(counts > share * n)
+    chosen = np.flatnonzero(counts > n / 8)
     most = max(1, most_bytes // (4 * n))
     chosen = chosen[np.argsort(-counts[chosen], kind="stable")][:most]
     place = np.full(columns.shape[0], -1, dtype=np.int32)
@@ -222,56 +221,54 @@ def _offer_others(i: Any, size: Any, by_size: Any, ends: Any, last: Any, found: 
 
 
 def block_topk(
-    features: sp.csr_array | np.ndarray, k: int, metric: str, device: str, progress: Progress, mark: Mark = no_mark,
+    features: sp.csr_array | np.ndarray, k: int, metric: str, device: str, progress: Progress,
     seeds: tuple[int, int] | None = None, entries: int = 1 << 25,
 ) -> Lists:  # fmt: skip
-    """ids (s, k) and scores (s, k): float64 scores rounded to float32, ties to the lowest id.
+    """ids (s, k) and scores (s, k), as :func:`inverted_index_topk`, by :func:`block_scores`."""
+    first, last = seeds or (0, features.shape[0])
+    ids = np.full((last - first, k), -1, dtype=np.int32)
+    scores = np.zeros((last - first, k), dtype=np.float32)
+    for start, values in block_scores(features, metric, device, (first, last), entries):
+        chosen, found = stable_topk(values, k)
+        rows, keep = slice(start - first, start - first + len(values)), torch.isfinite(found)
+        ids[rows] = torch.where(keep, chosen, -1).cpu().numpy()
+        scores[rows] = torch.where(keep, found, 0).cpu().numpy()
+        if progress is not None:
+            progress(rows.stop, last - first)
+    return ids, scores
+
+
+def block_scores(
+    features: sp.csr_array | np.ndarray, metric: str, device: str, seeds: tuple[int, int], entries: int = 1 << 25
+) -> Iterator[tuple[int, torch.Tensor]]:
+    """The first node of a block and its float32 scores (rows, n); -inf for pairs that are no neighbours.
 
     Args:
-        seeds: the nodes first..last-1 whose rows are wanted; None is all of them.
+        seeds: the nodes first..last-1 whose rows are wanted.
         entries: scores held at once, a block of rows times n; 256 MiB in float64.
     """
-    n = features.shape[0]
-    first, last = (0, n) if seeds is None else seeds
+    n, (first, last) = features.shape[0], seeds
     block = int(max(1, min(4096, entries // n)))
     if str(device) == "cpu":
-        held = 8.0 * (features.size if isinstance(features, np.ndarray) else 2 * features.nnz)
+        whole = 8.0 * (features.size if isinstance(features, np.ndarray) else 2 * features.nnz)
         rows = min(block, last - first)
         what = f"a block of {rows:,} x {n:,} scores and the features in float64"
-        require(held + 32.0 * rows * n, what, "use fewer workers, or a machine with more memory")
+        require(whole + 32.0 * rows * n, what, "use fewer workers, or a machine with more memory")
     if metric == "jaccard":
         features = binary(features)
     size = torch.from_numpy(squared_norms(features)).to(device)
-    mark("compute")
-    right = _on_device(features, device)
-    mark("transfer")
-    ids = np.full((last - first, k), -1, dtype=np.int32)
-    scores = np.zeros((last - first, k), dtype=np.float32)
+    if isinstance(features, np.ndarray):
+        right = torch.from_numpy(np.array(features)).to(device, torch.float64)
+    else:
+        right = csr_tensor(features.indptr, features.indices, features.data, features.shape, device, torch.float64)
     for start in range(first, last, block):
         stop = min(last, start + block)
         left = features[start:stop]
         left = np.array(left) if isinstance(left, np.ndarray) else left.toarray()
-        left = torch.from_numpy(left).to(device, torch.float64)
-        mark("transfer")
-        dots = (right @ left.T).T
+        dots = (right @ torch.from_numpy(left).to(device, torch.float64).T).T
         values = metric_scores(metric, dots, size[start:stop, None], size[None, :])
         own = torch.arange(start, stop, device=values.device)
         values[own - start, own] = -torch.inf
         if metric != "euclidean":
             values[values == 0] = -torch.inf
-        mark("compute")
-        chosen, found = stable_topk(values, k)
-        mark("selection")
-        keep = torch.isfinite(found)
-        ids[start - first : stop - first] = torch.where(keep, chosen, -1).cpu().numpy()
-        scores[start - first : stop - first] = torch.where(keep, found, 0).cpu().numpy()
-        mark("transfer")
-        if progress is not None:
-            progress(stop - first, last - first)
-    return ids, scores
-
-
-def _on_device(features: Any, device: str) -> torch.Tensor:
-    if isinstance(features, np.ndarray):
-        return torch.from_numpy(np.array(features)).to(device, torch.float64)
-    return csr_tensor(features.indptr, features.indices, features.data, features.shape, device, torch.float64)
+        yield start, values

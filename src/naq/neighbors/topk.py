@@ -13,12 +13,6 @@ Lists = tuple[np.ndarray, np.ndarray]
 """ids and scores (rows, k), best first."""
 Progress = Callable[[int, int], None] | None
 """Is called with (rows done, rows in all)."""
-Mark = Callable[[str], None]
-"""Is called with ``compute``, ``selection`` or ``transfer`` when a block has finished that stage, by a stopwatch."""
-
-
-def no_mark(stage: str) -> None:
-    """Nobody measures."""
 
 
 @njit(cache=True, inline="always")

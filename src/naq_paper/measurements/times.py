@@ -4,10 +4,8 @@ synchronised.
 Times are comparable only while nothing else runs on the machine: ``load`` is its load before the warm-up.
 
 Where a table is made in blocks, each block computes scores, selects the k best and copies them to host memory. The
-total is measured over
-whole calls, the three in separate calls: the table's own code marks the end of each stage of each block, and
-a stopwatch waits for the device at every mark, so their sum may be above the total. On the CPU ``transfer`` is the
-copying of a block's rows into and out of tensors.
+total is measured over whole calls, the three in separate calls by :func:`stage_seconds`, whose stopwatch waits for the
+device after every stage, so their sum may be above the total.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numba
@@ -31,9 +30,10 @@ from naq.graph.operators import normalized_adjacency
 from naq.io import split_for
 from naq.neighbors import NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.neighbors.diffusion import METHODS
-from naq.neighbors.exact import exact_topk
-from naq.neighbors.feature_exact import block_topk
-from naq.threads import available_cores
+from naq.neighbors.exact import columns_of_ppr, components_apart
+from naq.neighbors.feature_exact import block_scores
+from naq.neighbors.topk import Best, stable_topk
+from naq.threads import available_cores, one_blas_thread
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.records import processor
 from naq_paper.measurements import Context, check_choice, dataset_cell, validate_seed
@@ -69,10 +69,24 @@ def stage_seconds(graph: Graph, config: Mapping[str, Any], now: Callable[[], flo
     k, device = int(config["k"]), str(config["device"])
     watch = Stopwatch(now)
     if config["kind"] == "naq-feat":
-        block_topk(graph.require_features("similarity"), k, str(config["metric"]), device, None, watch)
-    else:
-        transition = normalized_adjacency(graph.adjacency, self_loops=bool(config["self_loops"]), dtype=np.float64)
-        exact_topk(transition, graph.components, k, float(config["alpha"]), device, None, watch)
+        features = graph.require_features("similarity")
+        for _, values in block_scores(features, str(config["metric"]), device, (0, graph.num_nodes)):
+            watch("compute")
+            found = stable_topk(values, k)
+            watch("selection")
+            _ = [one.cpu().numpy() for one in found]
+            watch("transfer")
+        return watch.seconds
+    transition = normalized_adjacency(graph.adjacency, self_loops=bool(config["self_loops"]), dtype=np.float64)
+    columns_of = partial(columns_of_ppr, alpha=float(config["alpha"]), device=device)
+    best = Best(graph.num_nodes, k, torch.device(device))
+    with one_blas_thread():
+        for values, nodes, members in components_apart(transition, graph.components, columns_of, None):
+            watch("compute")
+            best.offer(values.float().clamp_(min=0), nodes, members)
+            watch("selection")
+    best.arrays()
+    watch("transfer")
     return watch.seconds
 
 

@@ -49,6 +49,7 @@ def _check(result, repeats):
 
 
 DENSE = naq.Graph([[0], [1]], features=np.random.default_rng(0).normal(size=(40, 5)).astype("float32"), nodes=40)
+PAIR = naq.Graph([[0], [1]], nodes=2)
 
 
 @pytest.fixture
@@ -85,19 +86,13 @@ def test_what_is_one_pass_is_said_to_be(staged, given, why):
     _check(result, 3)
 
 
-def test_the_stages_are_those_of_the_table_itself(monkeypatch):
-    """The instrumented call makes the same table, and every moment of it belongs to one stage."""
-    made, make = [], times.block_topk
-    monkeypatch.setattr(times, "block_topk", lambda *given: made.append(make(*given)))
-    ticks = itertools.count()
-    config = {"kind": "naq-feat", "k": 4, "metric": "euclidean", "device": "cpu"}
-    found = times.stage_seconds(DENSE, config, lambda: float(next(ticks)))
-    table = naq.feature_neighbors(DENSE, 4, metric="euclidean")
-    assert np.array_equal(made[0][0], table.ids) and np.array_equal(made[0][1], table.scores)
-    assert sum(found.values()) == next(ticks) - 1, "the clock is read at the start and once per mark"
-    assert found == {"compute": 2.0, "selection": 1.0, "transfer": 3.0}, (
-        "one block: norms, two transfers in, scores, top-k, one transfer out"
-    )
+def test_every_moment_of_a_table_belongs_to_one_stage() -> None:
+    for kind in ("naq-feat", "naq-diff"):
+        config = {"kind": kind, "k": 4, "metric": "euclidean", "device": "cpu", "self_loops": True, "alpha": 0.1}
+        ticks = itertools.count()
+        found = times.stage_seconds(DENSE if kind == "naq-feat" else PAIR, config, lambda: float(next(ticks)))
+        assert found == {"compute": 1.0, "selection": 1.0, "transfer": 1.0}, "one block, one component"
+        assert next(ticks) == 4, "the clock is read at the start and after every stage"
 
 
 def test_the_clock_waits_for_the_device(monkeypatch):
