@@ -74,9 +74,9 @@ def check_head(head: str | type[Head], **options: Any) -> None:
 # What methods are checked on.
 
 
-def community_graph(seed: int = 0, size: int = 20, classes: int = 7, name: str = "communities") -> Graph:
+def community_graph(size: int = 20, classes: int = 7, name: str = "communities") -> Graph:
     """Communities with their own words; some noise, one isolated node, two components."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     n = size * classes + 1
     labels = np.append(np.repeat(np.arange(classes), size), 0)
     edges = []
@@ -432,17 +432,17 @@ METHOD_CHECKS = (
 # Checks of a head.
 
 
-def clustered_vectors(nodes: int = 400, classes: int = 10) -> np.ndarray:
-    """(nodes, 24) clusters that overlap, off the origin; node i has class i modulo ``classes``."""
+def clustered_vectors() -> np.ndarray:
+    """(400, 24) clusters that overlap, off the origin; node i has class i modulo 10."""
     random = np.random.default_rng(1)
-    centres = np.tile(random.normal(size=(classes, 24)), (nodes // classes, 1))
-    return np.asarray(centres + 1.2 * random.normal(size=(nodes, 24)) + 0.5)
+    centres = np.tile(random.normal(size=(10, 24)), (40, 1))
+    return np.asarray(centres + 1.2 * random.normal(size=(400, 24)) + 0.5)
 
 
-def clustered_tasks(count: int, way: int, shot: int, queries: int = 4, seed: int = 0) -> Tasks:
+def clustered_tasks(count: int, way: int, shot: int, queries: int = 4) -> Tasks:
     """Tasks over the nodes of :func:`clustered_vectors`."""
     graph = Graph([[], []], labels=np.arange(400) % 10, nodes=400)
-    return sample_tasks(graph, way=way, shot=shot, queries=queries, count=count, seed=seed)
+    return sample_tasks(graph, way=way, shot=shot, queries=queries, count=count)
 
 
 def check_answers(head: Head) -> None:

@@ -17,8 +17,7 @@ from naq.classifier.map import principal_places, spread_out
 from naq.errors import DataError, OptionError
 from naq.files import cache_folder, read_npz, write_npz
 from naq.graph import Graph
-from naq.graph.checks import is_counted
-from naq.graph.operators import tfidf
+from naq.graph.operators import is_counted, tfidf
 
 CLASSIFIER = "classifier.safetensors"
 VERSION = 1  # of what is kept; raised when the classifier's vectors, its file or the maps change

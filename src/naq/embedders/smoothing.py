@@ -33,8 +33,8 @@ import torch
 
 from naq.errors import GraphError
 from naq.graph import Graph
-from naq.graph.checks import FEW, as_dense, is_counted
-from naq.graph.operators import csr_tensor, svd_basis, svd_rotation, svd_start, tfidf, unit_rows
+from naq.graph.checks import FEW, as_dense
+from naq.graph.operators import csr_tensor, is_counted, svd_basis, svd_rotation, svd_start, tfidf, unit_rows
 from naq.threads import one_blas_thread
 
 SHORTEST = 1e-12  # vectors no longer than this become zero

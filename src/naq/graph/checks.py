@@ -235,19 +235,6 @@ def clean_blocks(blocks: Iterable[Any] | None, features: Any) -> tuple[FeatureBl
     return tuple(found) if found else None
 
 
-def usual_blocks(features: sp.csr_array | np.ndarray | None) -> tuple[FeatureBlock, ...]:
-    """What features of one kind are taken for where nobody says it."""
-    if features is None:
-        return ()
-    width = int(features.shape[1])
-    return (FeatureBlock("words" if is_counted(features) else "numbers" if width < FEW else "vectors", 0, width),)
-
-
-def is_counted(features: sp.csr_array | np.ndarray | None) -> bool:
-    """Whether features are sparse and non-negative, as counts of words are."""
-    return features is not None and not isinstance(features, np.ndarray) and bool((features.data >= 0).all())
-
-
 def as_dense(matrix: sp.csr_array | np.ndarray) -> np.ndarray:
     return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 

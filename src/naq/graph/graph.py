@@ -192,7 +192,7 @@ class Graph:
 
         Behind them are sentence vectors that count as features.
         """
-        own = self.stated_blocks or self.derived("blocks", lambda: checks.usual_blocks(self.features))
+        own = self.stated_blocks or self.derived("blocks", lambda: operators.usual_blocks(self.features))
         if self.text is None or not self.reads_text:
             return own
         start, title = self.num_features, f"text by {self.text.model}"

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from naq.errors import OptionError
-from naq.graph.checks import is_counted
+from naq.graph.checks import FEW, FeatureBlock
 from naq.random import stream
 
 if TYPE_CHECKING:
@@ -161,6 +161,19 @@ def tfidf(features: sp.csr_array, idf: np.ndarray | None = None) -> sp.csr_array
 def idf_of(frequency: np.ndarray, n: int) -> np.ndarray:
     """Smoothed inverse document frequency of words that ``frequency`` of ``n`` nodes have."""
     return np.log((1 + n) / (1 + frequency)) + 1.0
+
+
+def usual_blocks(features: sp.csr_array | np.ndarray | None) -> tuple[FeatureBlock, ...]:
+    """What features of one kind are taken for where nobody says it."""
+    if features is None:
+        return ()
+    width = int(features.shape[1])
+    return (FeatureBlock("words" if is_counted(features) else "numbers" if width < FEW else "vectors", 0, width),)
+
+
+def is_counted(features: sp.csr_array | np.ndarray | None) -> bool:
+    """Whether features are sparse and non-negative, as counts of words are."""
+    return features is not None and not isinstance(features, np.ndarray) and bool((features.data >= 0).all())
 
 
 def check_weighting(weighting: str) -> str:

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 
 from naq.errors import DataError, GraphError, warn
 from naq.graph import Graph, arcs_of
-from naq.graph.checks import as_dense, clean_features, clean_labels, edge_matrix, usual_blocks
+from naq.graph.checks import as_dense, clean_features, clean_labels, edge_matrix
+from naq.graph.operators import usual_blocks
 from naq.options import did_you_mean
 
 if TYPE_CHECKING:

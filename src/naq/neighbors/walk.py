@@ -67,27 +67,16 @@ def reset_walk(walk: Any, count: Any) -> None:
     clear(nodes, touched, table, count)
 
 
-def without_table(function: Any) -> Any:
-    """What compiled code calls for a walk without a hash table; :mod:`naq_scale.hashed_walk` adds what it calls for one
-    with a table."""
-    place = list(inspect.signature(function).parameters).index("table")
-    overload(function, strict=False)(lambda *of: function if isinstance(of[place], types.NoneType) else None)
-    return function
-
-
-@without_table
 def first(indptr: Any, nodes: Any, table: Any, node: Any) -> Any:
     """The number of the first node of a walk."""
     return node
 
 
-@without_table
 def number_of(table: Any, nodes: Any, node: Any) -> Any:
     """The number of a node in its walk; of one without residual if the walk has not met it."""
     return np.uint64(node)
 
 
-@without_table
 def clear(nodes: Any, touched: Any, table: Any, count: Any) -> None:
     """Forget ``count`` nodes of a walk."""
     for position in range(count):
@@ -97,7 +86,6 @@ def clear(nodes: Any, touched: Any, table: Any, count: Any) -> None:
         node.state = 0
 
 
-@without_table
 def relax(
     indptr: Any, indices: Any, alpha: Any, omega: Any, bound: Any,
     nodes: Any, touched: Any, table: Any, front: Any, count: Any,
@@ -139,6 +127,14 @@ def relax(
                 own.state = 2
         length, now = int(new), 1 - now
     return np.int64(last), visits
+
+
+for _function in (first, number_of, clear, relax):
+    # For a walk without a hash table; naq_scale.hashed_walk adds what compiled code calls for one with a table.
+    _place = list(inspect.signature(_function).parameters).index("table")
+    overload(_function, strict=False)(
+        lambda *of, f=_function, p=_place: f if isinstance(of[p], types.NoneType) else None
+    )
 
 
 @njit(cache=True)
