@@ -82,18 +82,11 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
         for head in names:
             per_task = np.clip(mean + HEADS.get(head, 0.0) + 0.1 * (shot > 1) + hard + luck, 0.0, 1.0)
             found[head] = {
-                "accuracy": float(per_task.mean()),
-                "ci95": float(1.96 * per_task.std() / np.sqrt(TASKS)),
-                "count": TASKS,
-                "way": config["way"],
-                "shot": shot,
-                "part": "test",
-                "queries": "unbalanced" if "/" in head else "balanced",
-                "head": head.partition("/")[0],
-                "transductive": head.partition("/")[0] in TOGETHER,
-                "options": {},
-                "per_task": per_task.tolist(),
-            }
+                "accuracy": float(per_task.mean()), "ci95": float(1.96 * per_task.std() / np.sqrt(TASKS)),
+                "count": TASKS, "way": config["way"], "shot": shot, "part": "test",
+                "queries": "unbalanced" if "/" in head else "balanced", "head": head.partition("/")[0],
+                "transductive": head.partition("/")[0] in TOGETHER, "options": {}, "per_task": per_task.tolist(),
+            }  # fmt: skip
         return found
 
     def fingerprint(shot: int) -> str:
@@ -101,16 +94,10 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
 
     valid = float(np.clip(mean + drawn(cell.text).normal(0.0, 0.01), 0.0, 1.0))
     facts: dict[str, Any] = {
-        "reads_base_labels": method.reads_base_labels,
-        "inductive": method.inductive,
-        "selection": "made up",
-        "nodes": 100,
-        "edges": 200,
-        "classes": {"base": [0, 1], "valid": [2], "test": [3]},
-        "zero_rows": 0.0,
-        "versions": {},
-        "arithmetic": {},
-    }
+        "reads_base_labels": method.reads_base_labels, "inductive": method.inductive, "selection": "made up",
+        "nodes": 100, "edges": 200, "classes": {"base": [0, 1], "valid": [2], "test": [3]}, "zero_rows": 0.0,
+        "versions": {}, "arithmetic": {},
+    }  # fmt: skip
     if trained:
         facts |= {
             "best_step": 16,
@@ -142,17 +129,10 @@ def train_result(cell: Cell, undefined: bool = False, *, mean: float | None = No
 def overlap_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
     share = None if undefined else 0.4
     return {
-        "overlap_percent": 10 * float(drawn(cell.text).random()),
-        "standard_error": None if undefined else 0.05,
-        "episodes": 16_000,
-        "short_nodes": 0.2,
-        "filled_queries": 0.1,
-        "masked_queries": 0.0,
-        "distinct_class_share": share,
-        "same_class_share": share,
-        "nodes": 100,
-        "table": {},
-    }
+        "overlap_percent": 10 * float(drawn(cell.text).random()), "standard_error": None if undefined else 0.05,
+        "episodes": 16_000, "short_nodes": 0.2, "filled_queries": 0.1, "masked_queries": 0.0,
+        "distinct_class_share": share, "same_class_share": share, "nodes": 100, "table": {},
+    }  # fmt: skip
 
 
 def class_similarity_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
@@ -178,42 +158,25 @@ def times_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
     seconds = (0.5 + drawn(cell.text).random(cell.config["repeats"])).tolist()
     one_pass = undefined or cell.config["what"] != "similarity"
     return {
-        "seconds": seconds,
-        "mean": float(np.mean(seconds)),
-        "sd": None if undefined or len(seconds) < 2 else float(np.std(seconds, ddof=1)),
-        "min": min(seconds),
-        "warm_up": 2.0,
-        "parts": "everything",
+        "seconds": seconds, "mean": float(np.mean(seconds)),
+        "sd": None if undefined or len(seconds) < 2 else float(np.std(seconds, ddof=1)), "min": min(seconds),
+        "warm_up": 2.0, "parts": "everything",
         "stages": None if one_pass else dict.fromkeys(("compute", "selection", "transfer"), seconds),
-        "why_no_stages": "it is one pass." if one_pass else None,
-        "solver": None,
-        "computed_on": "cpu",
-        "threads": {"numba": 2, "torch": 2},
-        "load": None if undefined else 0.3,
-        "hardware": {"processor": "a processor", "cores": 2, "gpu": None},
-        "nodes": 100,
-        "edges": 200,
-    }
+        "why_no_stages": "it is one pass." if one_pass else None, "solver": None, "computed_on": "cpu",
+        "threads": {"numba": 2, "torch": 2}, "load": None if undefined else 0.3,
+        "hardware": {"processor": "a processor", "cores": 2, "gpu": None}, "nodes": 100, "edges": 200,
+    }  # fmt: skip
 
 
 def tail_map_result(cell: Cell, undefined: bool = False) -> dict[str, Any]:
     value = None if undefined else 0.5
     return {
-        "silhouette": value,
-        "purity": value,
-        "unit_silhouette": value,
-        "unit_purity": None if undefined else float(drawn(cell.text).uniform(0.3, 0.9)),
-        "chance_purity": value,
-        "nodes": 6,
-        "points": 6,
-        "classes": [4, 2],
-        "class_sizes": [2, 4],
-        "class_names": ["small", "larger"],
-        "x": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
-        "y": [1.0, 1.0, 2.0, 2.0, 3.0, 3.0],
-        "group": [0, 0, 1, 1, 1, 1],
+        "silhouette": value, "purity": value, "unit_silhouette": value,
+        "unit_purity": None if undefined else float(drawn(cell.text).uniform(0.3, 0.9)), "chance_purity": value,
+        "nodes": 6, "points": 6, "classes": [4, 2], "class_sizes": [2, 4], "class_names": ["small", "larger"],
+        "x": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "y": [1.0, 1.0, 2.0, 2.0, 3.0, 3.0], "group": [0, 0, 1, 1, 1, 1],
         "node": [1, 2, 3, 4, 5, 6],
-    }
+    }  # fmt: skip
 
 
 def practice_result(cell: Cell, undefined: bool = False, *, mean: float | None = None) -> dict[str, Any]:
@@ -227,39 +190,24 @@ def practice_result(cell: Cell, undefined: bool = False, *, mean: float | None =
         own = drawn(f"{cell.text} {shot} {shares}").normal(0.0, 0.005)
         accuracy = float(np.clip(mean + 0.02 * min(shot, 8) + hard + own, 0.0, 1.0))
         found = {
-            "shot": shot,
-            "shares": shares,
-            "accuracy": accuracy,
-            "macro_accuracy": accuracy,
-            "calibration_error": 0.1,
-            "unanswered": 0.0,
-            "classes": 7,
-            "left_out": [3] if shot > 5 and shares == "equal" else [],
-            "asked": 90,
+            "shot": shot, "shares": shares, "accuracy": accuracy, "macro_accuracy": accuracy, "calibration_error": 0.1,
+            "unanswered": 0.0, "classes": 7, "left_out": [3] if shot > 5 and shares == "equal" else [], "asked": 90,
             "draw": f"{config['dataset']} {config['seed']} {shot} {shares}",
-        }
+        }  # fmt: skip
         told = {"expected": 0.7, "low": 0.6, "high": 0.8, "set_coverage": 0.9, "set_size": 1.5}
         return {**found, **told} if config["peer"] == "naq-plus" else found
 
     return {
         "by_shot": [answer(shot, shares) for shares in ("equal", "random") for shot in config["shots"]],
-        "prepare_seconds": 1.0,
-        "seconds": 1.5,
-        "peak_bytes": None if undefined else 2**20,
-        "load": None if undefined else 0.3,
-        "nodes": 100,
-        "edges": 200,
-    }
+        "prepare_seconds": 1.0, "seconds": 1.5, "peak_bytes": None if undefined else 2**20,
+        "load": None if undefined else 0.3, "nodes": 100, "edges": 200,
+    }  # fmt: skip
 
 
 RESULTS: dict[str, Callable[..., dict[str, Any]]] = {
-    "train": train_result,
-    "overlap": overlap_result,
-    "class-similarity": class_similarity_result,
-    "times": times_result,
-    "tail-map": tail_map_result,
-    "practice": practice_result,
-}
+    "train": train_result, "overlap": overlap_result, "class-similarity": class_similarity_result,
+    "times": times_result, "tail-map": tail_map_result, "practice": practice_result,
+}  # fmt: skip
 """What each measurement returns."""
 
 

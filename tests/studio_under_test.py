@@ -116,12 +116,9 @@ class Studio:
     ) -> tuple[int, bytes]:
         """One request as a browser with the cookie sends it, but for ``headers``; a header of None is left out."""
         own = {
-            "Host": f"127.0.0.1:{self.port}",
-            "Cookie": self.cookie,
-            "X-Naq-Key": self.key,
-            "Sec-Fetch-Site": "same-origin",
-            "Connection": "close",
-        }
+            "Host": f"127.0.0.1:{self.port}", "Cookie": self.cookie, "X-Naq-Key": self.key,
+            "Sec-Fetch-Site": "same-origin", "Connection": "close",
+        }  # fmt: skip
         if method == "POST":
             own |= {
                 "Origin": f"http://127.0.0.1:{self.port}",

@@ -24,12 +24,9 @@ from naq.testing import check_embedder, check_head, check_learner
 from naq_paper.experiments.experiment import EXPERIMENTS, Experiments
 
 TABLES = {
-    "naq.learners": LEARNERS,
-    "naq.embedders": EMBEDDERS,
-    "naq_paper.rivals": EMBEDDERS,
-    "naq.heads": HEADS,
+    "naq.learners": LEARNERS, "naq.embedders": EMBEDDERS, "naq_paper.rivals": EMBEDDERS, "naq.heads": HEADS,
     "naq_paper.datasets": READERS,
-}
+}  # fmt: skip
 Copy = Callable[[str, dict[str, str]], str]
 
 
@@ -165,20 +162,9 @@ def test_an_analysis(
     monkeypatch.setattr("naq_paper.report.collect.EXPERIMENTS", mine)
     out = tmp_path / "results"
     words = [
-        "naq",
-        "reproduce",
-        "mine",
-        "--dataset",
-        graph_file,
-        "--quick",
-        "--way",
-        "2",
-        "--set",
-        "protonet.latent=8",
-        "--out",
-        str(out),
-        "--no-cache",
-    ]
+        "naq", "reproduce", "mine", "--dataset", graph_file, "--quick", "--way", "2", "--set", "protonet.latent=8",
+        "--out", str(out), "--no-cache",
+    ]  # fmt: skip
     monkeypatch.setattr(sys, "argv", words)
     with pytest.raises(SystemExit) as ended:
         main()

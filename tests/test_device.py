@@ -22,19 +22,15 @@ def test_what_is_there_is_taken():
     assert machine.checked_device("cpu") == machine.checked_device(torch.device("cpu")) == torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda graph: naq.FewShotNodeClassifier(device=ABSENT).fit(graph),
-        lambda graph: naq.feature_neighbors(graph, 3, device=ABSENT),
-        lambda graph: naq.diffusion_neighbors(graph, 3, method="push", device=ABSENT),
-        lambda graph: naq.vector_neighbors(np.eye(5), 2, device=ABSENT),
-        lambda graph: naq.embed(graph, "naq-plus", device=ABSENT),
-        lambda graph: naq.embed(graph, "bgrl", device=ABSENT),
-        lambda graph: naq.embed(graph, "smooth", device=ABSENT, out="never.npy"),
-        lambda graph: naq.run(graph, method="naq-feat/protonet", way=2, device=ABSENT),
-    ],
-)
+@pytest.mark.parametrize("use", [
+    lambda graph: naq.FewShotNodeClassifier(device=ABSENT).fit(graph),
+    lambda graph: naq.feature_neighbors(graph, 3, device=ABSENT),
+    lambda graph: naq.diffusion_neighbors(graph, 3, method="push", device=ABSENT),
+    lambda graph: naq.vector_neighbors(np.eye(5), 2, device=ABSENT),
+    lambda graph: naq.embed(graph, "naq-plus", device=ABSENT), lambda graph: naq.embed(graph, "bgrl", device=ABSENT),
+    lambda graph: naq.embed(graph, "smooth", device=ABSENT, out="never.npy"),
+    lambda graph: naq.run(graph, method="naq-feat/protonet", way=2, device=ABSENT),
+])  # fmt: skip
 def test_in_python(use, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match="device"):

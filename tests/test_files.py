@@ -41,14 +41,10 @@ def header(shape: str, descr: str = "'<f8'", data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
 
 
-@pytest.mark.parametrize(
-    ("error", "expected", "named"),
-    [
-        (RuntimeError("no more"), RuntimeError, "no more"),
-        (OSError(28, "No space left on device"), DataError, r"kept\.txt: No space left"),
-    ],
-    ids=["bug", "disk"],
-)
+@pytest.mark.parametrize(("error", "expected", "named"), [
+    (RuntimeError("no more"), RuntimeError, "no more"),
+    (OSError(28, "No space left on device"), DataError, r"kept\.txt: No space left"),
+], ids=["bug", "disk"])  # fmt: skip
 def test_a_failing_writer_leaves_the_old_file_and_nothing_else(error, expected, named, tmp_path: Path) -> None:
     path = write_atomically(tmp_path / "a" / "kept.txt", lambda temporary: temporary.write_text("old"))
 
@@ -77,16 +73,11 @@ def test_json_round_trip_and_its_errors(tmp_path: Path) -> None:
 
 
 ARRAYS = {
-    "ints": np.arange(6).reshape(2, 3),
-    "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-    "strided": np.arange(10)[::2],
-    "text": np.array(["a", "ü"]),
-    "none": np.empty((0, 4), dtype=np.float32),
-    "scalar": np.array("{}"),
-    "number": np.array(3),
-    "flags": np.array([True, False]),
+    "ints": np.arange(6).reshape(2, 3), "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "strided": np.arange(10)[::2], "text": np.array(["a", "ü"]), "none": np.empty((0, 4), dtype=np.float32),
+    "scalar": np.array("{}"), "number": np.array(3), "flags": np.array([True, False]),
     "big_endian": np.arange(3, dtype=">i4"),
-}
+}  # fmt: skip
 
 
 def test_npz_keeps_shape_type_and_values_and_equal_content_gives_equal_bytes(tmp_path: Path) -> None:
@@ -123,25 +114,13 @@ def test_absent_folder_and_other_files(tmp_path: Path) -> None:
             read_npz(tmp_path / name, kind="task file")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        header("(1000000000000,)"),
-        header("(4,)", data=b"\0" * 8),
-        header("(-4, -4)", data=b"\0" * 128),
-        header("(99999999999999999999, 99999999999999999999)"),
-        header("(1000000000,)", "'<U0'"),
-        header("(1000000000,)", "'|V0'"),
-        header("(2,)", "'|O'", b"\0" * 16),
-        header("(2,)", "[('a', '|O')]", b"\0" * 16),
-        header("('a',)"),
-        header("(2,)", "'nonsense'"),
-        header("__import__('os').getcwd()"),
-        b"\x93NUMPY\x09\x00",
-        b"",
-        b"\x93NUM",
-    ],
-)
+@pytest.mark.parametrize("content", [
+    header("(1000000000000,)"), header("(4,)", data=b"\0" * 8), header("(-4, -4)", data=b"\0" * 128),
+    header("(99999999999999999999, 99999999999999999999)"), header("(1000000000,)", "'<U0'"),
+    header("(1000000000,)", "'|V0'"), header("(2,)", "'|O'", b"\0" * 16), header("(2,)", "[('a', '|O')]", b"\0" * 16),
+    header("('a',)"), header("(2,)", "'nonsense'"), header("__import__('os').getcwd()"), b"\x93NUMPY\x09\x00", b"",
+    b"\x93NUM",
+])  # fmt: skip
 def test_lying_headers_are_refused_before_memory_is_taken(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(DataError):
         read_npz(archive(tmp_path / "x.npz", a=content))

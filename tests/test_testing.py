@@ -81,8 +81,7 @@ def all_labelled_nodes(self: TENT) -> None:
 
 
 PEEKING: dict[str, tuple[str, Patch]] = {
-    "loss": ("*/protonet", in_loss(ProtoNet)),
-    "build": ("*/protonet", in_build(reading)),
+    "loss": ("*/protonet", in_loss(ProtoNet)), "build": ("*/protonet", in_build(reading)),
     "source": ("*/protonet", in_build(lambda graph: reading(naq.load(graph.source)))),
     "class names": ("*/protonet", in_build(lambda g: float(sum(map(ord, "".join(g.class_names)))) / 1000)),
     "put back": ("*/protonet", in_build(lambda g: reading(g.with_labels(np.full(g.num_nodes, -1))))),
@@ -90,9 +89,8 @@ PEEKING: dict[str, tuple[str, Patch]] = {
     "encode_all": ("*/protonet", in_vectors(ProtoNet, "encode_all")),
     "labelled nodes": ("*/tent", (TENT, "_find_base_nodes", all_labelled_nodes)),
     "answers": ("*/glitter", (Glitter, "solve", lambda self, tasks: self.graph.labels[tasks.query] % 2)),
-    "embed": ("smooth", in_vectors(Smooth, "embed")),
-    "trained": ("bgrl", in_loss(BGRL)),
-}
+    "embed": ("smooth", in_vectors(Smooth, "embed")), "trained": ("bgrl", in_loss(BGRL)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("episodes", ["naq-feat", "supervised"])
@@ -168,21 +166,12 @@ class ByOrder(Glitter):
         return np.tile(tasks.query_slots, (len(tasks), 1))
 
 
-@pytest.mark.parametrize(
-    ("kind", "check"),
-    [
-        (Unseeded, testing.check_seed),
-        (ById, testing.check_renumbering),
-        (ById, testing.check_encode),
-        (NeedsEdges, testing.check_small_graphs),
-        (Forgetful, testing.check_weights),
-        (Forgetful, testing.check_resume),
-        (ReadsMissing, testing.check_missing_queries),
-        (Divides, testing.check_missing_queries),
-        (ByOrder, testing.check_solve),
-    ],
-    ids=lambda one: one.__name__,
-)
+@pytest.mark.parametrize(("kind", "check"), [
+    (Unseeded, testing.check_seed), (ById, testing.check_renumbering), (ById, testing.check_encode),
+    (NeedsEdges, testing.check_small_graphs), (Forgetful, testing.check_weights), (Forgetful, testing.check_resume),
+    (ReadsMissing, testing.check_missing_queries), (Divides, testing.check_missing_queries),
+    (ByOrder, testing.check_solve),
+], ids=lambda one: one.__name__)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_a_broken_learner_is_caught(kind: type[Learner], check: Callable[..., None]) -> None:
     with pytest.raises(AssertionError, match=kind.name):
@@ -203,19 +192,13 @@ def scale_in_place(slots: np.ndarray, embedding: np.ndarray, tasks: naq.Tasks) -
     return slots
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        answering(lambda slots, *_: slots.astype(np.int32)),
-        answering(lambda slots, *_: slots[:, ::-1].copy()),
-        answering(lambda slots, _, tasks: np.full_like(slots, tasks.way - 1)),
-        answering(lambda slots, _, tasks: np.where(tasks.query % 7 == 0, 0, slots)),
-        answering(lambda slots, _, tasks: np.where(np.arange(len(slots))[:, None] == 5, 0, slots)),
-        answering(scale_in_place),
-        type("Untrue", (TransductiveHead,), {"transductive": False}),
-    ],
-    ids=["type", "order", "chance", "node ids", "among others", "in place", "transductive"],
-)
+@pytest.mark.parametrize("kind", [
+    answering(lambda slots, *_: slots.astype(np.int32)), answering(lambda slots, *_: slots[:, ::-1].copy()),
+    answering(lambda slots, _, tasks: np.full_like(slots, tasks.way - 1)),
+    answering(lambda slots, _, tasks: np.where(tasks.query % 7 == 0, 0, slots)),
+    answering(lambda slots, _, tasks: np.where(np.arange(len(slots))[:, None] == 5, 0, slots)),
+    answering(scale_in_place), type("Untrue", (TransductiveHead,), {"transductive": False}),
+], ids=["type", "order", "chance", "node ids", "among others", "in place", "transductive"])  # fmt: skip
 def test_a_broken_head_is_caught(kind: type) -> None:
     with pytest.raises(AssertionError, match=r"Broken|Untrue|transductive"):
         testing.check_head(kind)

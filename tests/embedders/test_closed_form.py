@@ -120,21 +120,12 @@ def test_wrong_parameters(given):
         ClosedForm(**given)
 
 
-@pytest.mark.parametrize(
-    "x",
-    [
-        np.zeros((5, 3)),
-        np.ones((5, 3)),
-        np.array([[1.0, 2.0, 3.0]]),
-        np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
-        np.array([[3.0], [-1.0], [2.0]]),
-        np.array([[1.0, 2.0], [2.0, -1.0]]),
-        np.repeat(np.random.default_rng(0).standard_normal((4, 3)), 8, axis=0),
-        np.random.default_rng(0).standard_normal((3, 40)),
-        np.random.default_rng(0).standard_normal((30, 4)) * 1e30,
-    ],
-    ids=["zeros", "equal", "one", "three copies", "one dimension", "two", "copies", "wide", "huge"],
-)
+@pytest.mark.parametrize("x", [
+    np.zeros((5, 3)), np.ones((5, 3)), np.array([[1.0, 2.0, 3.0]]),
+    np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([[3.0], [-1.0], [2.0]]),
+    np.array([[1.0, 2.0], [2.0, -1.0]]), np.repeat(np.random.default_rng(0).standard_normal((4, 3)), 8, axis=0),
+    np.random.default_rng(0).standard_normal((3, 40)), np.random.default_rng(0).standard_normal((30, 4)) * 1e30,
+], ids=["zeros", "equal", "one", "three copies", "one dimension", "two", "copies", "wide", "huge"])  # fmt: skip
 def test_odd_vectors_have_length_one_or_zero(x):
     z = refined(x)
     length = np.linalg.norm(z, axis=1)

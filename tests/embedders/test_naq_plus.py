@@ -106,11 +106,9 @@ def test_sparse_features_with_negative_values_get_rows_of_length_one():
     assert np.abs(cosines(plus(graph)) - cosines(plus(scaled))).max() < 5e-3
 
 
-@pytest.mark.parametrize(
-    "features",
-    [np.zeros((30, 5)), np.full((30, 5), 0.1), sp.csr_array((30, 500)), sp.csr_array(np.eye(1, 300).repeat(30, 0))],
-    ids=["zeros", "constant", "empty sparse", "constant sparse"],
-)
+@pytest.mark.parametrize("features", [
+    np.zeros((30, 5)), np.full((30, 5), 0.1), sp.csr_array((30, 500)), sp.csr_array(np.eye(1, 300).repeat(30, 0)),
+], ids=["zeros", "constant", "empty sparse", "constant sparse"])  # fmt: skip
 def test_features_that_do_not_differ_are_none(features):
     graph = Graph(irregular(30), features, nodes=30)
     assert np.array_equal(plus(graph), plus(without_features(graph)))
@@ -217,10 +215,8 @@ def test_agreement_follows_the_formula():
 def test_agreement_tells_like_neighbours_from_any_and_from_unlike_ones():
     labels, features = groups(400)
     kinds = {
-        "alike": joined(labels, alike=True),
-        "any": random_edges(400, 2000, 1),
-        "unlike": joined(labels, alike=False),
-    }
+        "alike": joined(labels, alike=True), "any": random_edges(400, 2000, 1), "unlike": joined(labels, alike=False),
+    }  # fmt: skip
     found = {
         name: edge_agreement(Graph(edges, features, nodes=400), features.astype(np.float32))
         for name, edges in kinds.items()
@@ -247,14 +243,8 @@ def test_edges_are_trusted_where_neighbours_are_alike(alike):
 
 def test_defaults_are_those_that_were_chosen_and_small_values_are_taken():
     chosen = {
-        "dim": 384,
-        "steps": 10,
-        "edges": "auto",
-        "neighbors": 10,
-        "pairs": "nearest",
-        "shrink": 0.5,
-        "power": 1.75,
-    }
+        "dim": 384, "steps": 10, "edges": "auto", "neighbors": 10, "pairs": "nearest", "shrink": 0.5, "power": 1.75,
+    }  # fmt: skip
     model = NaqPlus(random_graph())
     assert dict(model.options) == chosen and vars(model.closed_form()) == vars(ClosedForm())
     small = NaqPlus(random_graph(), dim=1, steps=0, neighbors=1, shrink=0.1, power=0.5)

@@ -21,14 +21,8 @@ from naq import run
 from naq.errors import NaqError, OptionError
 
 POINTS = {
-    "import": "",
-    "import --mmap": "",
-    "run": ":4",
-    "cells": ":4",
-    "reproduce": ":3",
-    "shards": ":3",
-    "studio": ":4",
-}
+    "import": "", "import --mmap": "", "run": ":4", "cells": ":4", "reproduce": ":3", "shards": ":3", "studio": ":4",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", POINTS)

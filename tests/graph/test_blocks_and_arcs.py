@@ -138,15 +138,10 @@ def test_blocks_are_the_columns(widths, sparse, seed):
     assert again.hash == graph.hash
 
 
-@pytest.mark.parametrize(
-    ("features", "kind"),
-    [
-        (sp.csr_array(np.eye(3)), "words"),
-        (-sp.csr_array(np.eye(3)), "numbers"),
-        (np.ones((3, 31)), "numbers"),
-        (np.ones((3, 32)), "vectors"),
-    ],
-)
+@pytest.mark.parametrize(("features", "kind"), [
+    (sp.csr_array(np.eye(3)), "words"), (-sp.csr_array(np.eye(3)), "numbers"), (np.ones((3, 31)), "numbers"),
+    (np.ones((3, 32)), "vectors"),
+])  # fmt: skip
 def test_features_without_blocks_are_one(features, kind):
     graph = Graph(PATH, features, nodes=3)
     assert graph.stated_blocks is None

@@ -56,19 +56,10 @@ def broken() -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize(
-    ("embedding", "words"),
-    [
-        (broken(), "row 7"),
-        (torch.from_numpy(broken()), "row 7"),
-        (VECTORS[:, 0], "shape"),
-        (VECTORS[:, :0], "shape"),
-        (VECTORS.tolist(), "list"),
-        (VECTORS.astype(complex), "complex128"),
-        (torch.ones(400, 3, dtype=torch.bool), "bool"),
-    ],
-    ids=["infinite", "infinite tensor", "flat", "empty", "list", "complex", "bool"],
-)
+@pytest.mark.parametrize(("embedding", "words"), [
+    (broken(), "row 7"), (torch.from_numpy(broken()), "row 7"), (VECTORS[:, 0], "shape"), (VECTORS[:, :0], "shape"),
+    (VECTORS.tolist(), "list"), (VECTORS.astype(complex), "complex128"), (torch.ones(400, 3, dtype=torch.bool), "bool"),
+], ids=["infinite", "infinite tensor", "flat", "empty", "list", "complex", "bool"])  # fmt: skip
 def test_wrong_embeddings(embedding: Any, words: str) -> None:
     with pytest.raises(OptionError, match=words):
         evaluate(embedding, clustered_tasks(2, 5, 1))

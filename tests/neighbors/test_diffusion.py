@@ -45,14 +45,10 @@ def check_topk(table: NeighborTable, s: np.ndarray, graph: Graph, slack: float, 
 
 
 GRAPHS = {
-    "random": random_graph(150, 250, seed=1),
-    "many components": random_graph(150, 90, seed=2),
-    "islands": islands(),
-    "dense": random_graph(60, 900, seed=3),
-    "star": Graph([[0] * 29, list(range(1, 30))], nodes=30),
-    "no edges": Graph([[], []], nodes=12),
-    "pair": Graph([[0], [1]], nodes=2),
-}
+    "random": random_graph(150, 250, seed=1), "many components": random_graph(150, 90, seed=2), "islands": islands(),
+    "dense": random_graph(60, 900, seed=3), "star": Graph([[0] * 29, list(range(1, 30))], nodes=30),
+    "no edges": Graph([[], []], nodes=12), "pair": Graph([[0], [1]], nodes=2),
+}  # fmt: skip
 
 
 def solved(graph: Graph, k: int, route: str, *, alpha: float = 0.1, self_loops: bool = True) -> NeighborTable:

@@ -14,17 +14,12 @@ from naq.neighbors.power import ppr_subgraphs
 
 RING = Graph([np.arange(40), (np.arange(40) + 1) % 40], nodes=40)
 GRAPHS = {
-    "random": random_graph(150, 250, seed=1),
-    "more sources than one block": random_graph(700, 1500, seed=5),
-    "many components": random_graph(150, 90, seed=2),
-    "islands": islands(),
-    "dense": random_graph(60, 900, seed=3),
-    "star": Graph([[0] * 29, list(range(1, 30))], nodes=30),
-    "ring": RING,
-    "path": Graph([np.arange(49), np.arange(1, 50)], nodes=50),
-    "no edges": Graph([[], []], nodes=12),
+    "random": random_graph(150, 250, seed=1), "more sources than one block": random_graph(700, 1500, seed=5),
+    "many components": random_graph(150, 90, seed=2), "islands": islands(), "dense": random_graph(60, 900, seed=3),
+    "star": Graph([[0] * 29, list(range(1, 30))], nodes=30), "ring": RING,
+    "path": Graph([np.arange(49), np.arange(1, 50)], nodes=50), "no edges": Graph([[], []], nodes=12),
     "pair": Graph([[0], [1]], nodes=2),
-}
+}  # fmt: skip
 
 
 def dense_scores(graph: Graph, alpha: float = 0.85, steps: int = 10) -> np.ndarray:

@@ -85,18 +85,15 @@ def test_progress_reaches_the_end_and_threads_do_not_matter(name: str, threads: 
     assert equal(*tables)
 
 
-@pytest.mark.parametrize(
-    ("kind", "wrong"),
-    [
-        *((kind, {"k": k}) for kind in ("features", "diffusion", "vectors") for k in (0, -1, 2.0, True, "3", 700)),
-        *(("features", wrong) for wrong in ({"metric": "cosin"}, {"search": "fast"}, {"fill": "feature"})),
-        *(("diffusion", {"alpha": alpha}) for alpha in (0.0, 1.0, float("nan"))),
-        *(("diffusion", wrong) for wrong in ({"tolerance": 0.0}, {"tolerance": -1}, {"method": "fast"})),
-        *(("sub-graphs", wrong) for wrong in ({"size": 0}, {"size": 2.0}, {"method": "fast"})),
-        *(("vectors", {"vectors": x}) for x in (np.ones(4), np.ones((2, 2, 2)), np.full((13, 1), np.nan))),
-        ("vectors", {"vectors": np.full((13, 1), np.inf)}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "wrong"), [
+    *((kind, {"k": k}) for kind in ("features", "diffusion", "vectors") for k in (0, -1, 2.0, True, "3", 700)),
+    *(("features", wrong) for wrong in ({"metric": "cosin"}, {"search": "fast"}, {"fill": "feature"})),
+    *(("diffusion", {"alpha": alpha}) for alpha in (0.0, 1.0, float("nan"))),
+    *(("diffusion", wrong) for wrong in ({"tolerance": 0.0}, {"tolerance": -1}, {"method": "fast"})),
+    *(("sub-graphs", wrong) for wrong in ({"size": 0}, {"size": 2.0}, {"method": "fast"})),
+    *(("vectors", {"vectors": x}) for x in (np.ones(4), np.ones((2, 2, 2)), np.full((13, 1), np.nan))),
+    ("vectors", {"vectors": np.full((13, 1), np.inf)}),
+])  # fmt: skip
 def test_options_are_checked(kind: str, wrong: dict[str, Any]) -> None:
     made = TABLES[f"{kind}, {'by columns' if kind == 'features' else 'exact'}"]
     given = {**made.keywords, "k": 5, **wrong} if kind != "sub-graphs" else {**made.keywords, **wrong}

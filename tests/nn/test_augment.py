@@ -14,11 +14,9 @@ from naq.nn import AugmentedOperator, GraphOperator
 from naq.nn.rows import SparseRows
 
 GRAPHS = {
-    "sparse": random_graph(60, 150, 20),
-    "dense": random_graph(60, 150, 20, dense=True),
-    "islands": islands(),
+    "sparse": random_graph(60, 150, 20), "dense": random_graph(60, 150, 20, dense=True), "islands": islands(),
     "edgeless": Graph(np.empty((2, 0), dtype=int), np.eye(30, dtype=np.float32), nodes=30),
-}
+}  # fmt: skip
 each = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
 
 

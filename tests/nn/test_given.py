@@ -40,11 +40,9 @@ def same_weights(own, given):
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("kind", ["naq-feat", "g-umtra"])
-@pytest.mark.parametrize(
-    ("learner", "options"),
-    [(ProtoNet, {}), (MAML, {"order": "first"}), (MAML, {"order": "second"})],
-    ids=["protonet", "maml-first", "maml-second"],
-)
+@pytest.mark.parametrize(("learner", "options"), [
+    (ProtoNet, {}), (MAML, {"order": "first"}), (MAML, {"order": "second"}),
+], ids=["protonet", "maml-first", "maml-second"])  # fmt: skip
 def test_the_same_network_by_pyg_has_the_same_loss_and_gradients(graph, learner, options, kind, dense):
     if dense:
         graph = graph.with_features(graph.features.toarray())
@@ -129,11 +127,8 @@ class Wrong(nn.Module):
 
 
 MISTAKES = {
-    "is made already": Wrong(8, lambda z: z),
-    "expected a class": 7,
-    "could not be made": lambda: None,
-    "made a str": lambda width: "GCN",
-    "shape (70, 4)": lambda width: Wrong(width, lambda z: z[:70]),
+    "is made already": Wrong(8, lambda z: z), "expected a class": 7, "could not be made": lambda: None,
+    "made a str": lambda width: "GCN", "shape (70, 4)": lambda width: Wrong(width, lambda z: z[:70]),
     "shape (141,)": lambda width: Wrong(width, lambda z: z[:, 0]),
     "gives tuple": lambda width: Wrong(width, lambda z: (z, z)),
     "type torch.int64": lambda width: Wrong(width, lambda z: z.long()),
@@ -143,7 +138,7 @@ MISTAKES = {
     "two different answers": lambda width: Wrong(width, lambda z: nn.functional.dropout(z, 0.5, training=True)),
     "no parameters": lambda width: Wrong(width, lambda z: z.detach()),
     "nothing to train": lambda width: Wrong(width, lambda z: z).requires_grad_(False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("words", MISTAKES)

@@ -55,11 +55,9 @@ SOME: dict[str, dict[str, Any]] = {name: {} for name in PERTURBATIONS} | {
     "label-scarcity": {"classes": 0.9, "labels": 0.5}
 }
 NONE = {
-    "feature-noise": {"share": 0.0},
-    "label-noise": {"share": 0.0},
-    "label-scarcity": {"classes": 1.0, "labels": 1.0},
+    "feature-noise": {"share": 0.0}, "label-noise": {"share": 0.0}, "label-scarcity": {"classes": 1.0, "labels": 1.0},
     "structure-noise": {"share": 0.0},
-}
+}  # fmt: skip
 every = pytest.mark.parametrize("name", sorted(PERTURBATIONS))
 readings = pytest.mark.parametrize("reading", ["xor", "replace"])
 kinds = pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
@@ -359,18 +357,11 @@ def test_wrong_labels_are_nested_and_drawn_class_by_class(kind):
 # Class sizes.
 
 
-@pytest.mark.parametrize(
-    ("options", "whole"),
-    [
-        ({}, {0}),
-        ({"top": 0.34}, {0, 1, 2}),
-        ({"kind": "extreme"}, {0, 1, 2, 3, 4}),
-        ({"kind": "extreme", "heads": 2, "tail": 4}, {0, 1}),
-        ({"top": 0.5, "per": "part"}, {0, 1, 3, 4}),
-        ({"kind": "extreme", "heads": 1, "per": "part"}, {0, 2, 4}),
-        ({"top": 1.0}, set(range(9))),
-    ],
-)
+@pytest.mark.parametrize(("options", "whole"), [
+    ({}, {0}), ({"top": 0.34}, {0, 1, 2}), ({"kind": "extreme"}, {0, 1, 2, 3, 4}),
+    ({"kind": "extreme", "heads": 2, "tail": 4}, {0, 1}), ({"top": 0.5, "per": "part"}, {0, 1, 3, 4}),
+    ({"kind": "extreme", "heads": 1, "per": "part"}, {0, 2, 4}), ({"top": 1.0}, set(range(9))),
+])  # fmt: skip
 def test_imbalance_keeps_heads_and_tails(options, whole):
     found = Imbalance(**options).apply(GRAPH, SPLIT, 0)
     tail = int(options.get("tail", 10))

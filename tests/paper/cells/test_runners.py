@@ -72,17 +72,12 @@ def starve(config, context):
     raise MemoryError
 
 
-@pytest.mark.parametrize(
-    ("compute", "sentence"),
-    [
-        (crash, r"ZeroDivisionError: a long story \(test_runners\.py, line \d+, in crash\)"),
-        (leave, r"SystemExit: 3 .*"),
-        (starve, r"MemoryError: no message .*"),
-        (lambda config, context: {"accuracy": float("nan")}, r"ValueError: .*"),
-        (lambda config, context: {"accuracy": object()}, r"TypeError: .*"),
-        (lambda config, context: None, r"TypeError: .*"),
-    ],
-)
+@pytest.mark.parametrize(("compute", "sentence"), [
+    (crash, r"ZeroDivisionError: a long story \(test_runners\.py, line \d+, in crash\)"), (leave, r"SystemExit: 3 .*"),
+    (starve, r"MemoryError: no message .*"), (lambda config, context: {"accuracy": float("nan")}, r"ValueError: .*"),
+    (lambda config, context: {"accuracy": object()}, r"TypeError: .*"),
+    (lambda config, context: None, r"TypeError: .*"),
+])  # fmt: skip
 def test_whatever_goes_wrong_fails_only_its_cell(store, measurement, empties, key_of, compute, sentence):
     bad, good = measurement(compute), empties(1)
     outcome = run([bad, *good], store)
@@ -198,14 +193,10 @@ def test_a_worker_is_given_the_next_cell_of_the_dataset_it_holds(store):
     pending.close()
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "word"),
-    [
-        (("proceses",), OptionError, "processes"),
-        (("processes", 0), OptionError, "workers"),
-        (("ray", 2), MissingDependency, r"naq\[ray\]"),
-    ],
-)
+@pytest.mark.parametrize(("given", "error", "word"), [
+    (("proceses",), OptionError, "processes"), (("processes", 0), OptionError, "workers"),
+    (("ray", 2), MissingDependency, r"naq\[ray\]"),
+])  # fmt: skip
 def test_engines_by_name(monkeypatch, given, error, word):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(error, match=word):

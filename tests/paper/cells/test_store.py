@@ -54,16 +54,10 @@ def test_a_failure_is_kept_apart_until_there_is_a_result(store):
     assert store.failure(failed.key) is None
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda data: data | {"config": {"number": 99}},
-        lambda data: data | {"format": 7},
-        lambda data: data | {"result": None, "error": "none"},
-        lambda data: [1],
-        lambda data: {},
-    ],
-)
+@pytest.mark.parametrize("damage", [
+    lambda data: data | {"config": {"number": 99}}, lambda data: data | {"format": 7},
+    lambda data: data | {"result": None, "error": "none"}, lambda data: [1], lambda data: {},
+])  # fmt: skip
 def test_a_file_that_is_no_record_of_the_cell_is_set_aside(store, damage):
     kept = record()
     file_of(store, kept).write_text(json.dumps(damage(kept.to_json())))

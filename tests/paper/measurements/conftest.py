@@ -22,12 +22,10 @@ ISLAND_CLASSES = [0, 0, 1, 1, -1, 2] + [2, 1, 0, 0] * 4
 def graphs() -> dict[str, naq.Graph]:
     random = random_graph()
     return {
-        "random": random,
-        "islands": islands().with_labels(ISLAND_CLASSES),
-        "structure": naq.Graph(random.adjacency, labels=random.labels),
-        "unlabelled": random.without_labels(),
+        "random": random, "islands": islands().with_labels(ISLAND_CLASSES),
+        "structure": naq.Graph(random.adjacency, labels=random.labels), "unlabelled": random.without_labels(),
         "communities": suite.community_graph(),
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

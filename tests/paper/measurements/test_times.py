@@ -70,16 +70,12 @@ def test_stages_are_told_apart_where_they_are_apart(staged, dataset, given):
     assert all(len(seconds) == 3 and min(seconds) > 0 for seconds in result["stages"].values())
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({}, "inverted index"),
-        ({"kind": "naq-diff", "solver": "push"}, "push"),
-        ({"what": "episodes", "kind": "naq-feat", "count": 10, "way": 2}, "one pass"),
-        ({"what": "episodes", "kind": "naq-diff", "count": 10, "way": 2}, "one pass"),
-        ({"what": "episodes", "kind": "supervised", "count": 10, "way": 2}, "one pass"),
-    ],
-)
+@pytest.mark.parametrize(("given", "why"), [
+    ({}, "inverted index"), ({"kind": "naq-diff", "solver": "push"}, "push"),
+    ({"what": "episodes", "kind": "naq-feat", "count": 10, "way": 2}, "one pass"),
+    ({"what": "episodes", "kind": "naq-diff", "count": 10, "way": 2}, "one pass"),
+    ({"what": "episodes", "kind": "supervised", "count": 10, "way": 2}, "one pass"),
+])  # fmt: skip
 def test_what_is_one_pass_is_said_to_be(staged, given, why):
     result = staged("sparse", **given)
     assert result["stages"] is None and why in result["why_no_stages"]

@@ -87,15 +87,11 @@ def test_a_cell_is_the_run_it_describes(place, context, method):
     assert np.array_equal(result.embedding, told.embedding) and not result.baseline
 
 
-@pytest.mark.parametrize(
-    "perturbation",
-    [
-        {"name": "structure-noise", "share": 0.5, "seed": 2},
-        {"name": "label-scarcity", "classes": 0.6, "labels": 0.5, "least": 2, "seed": 1},
-        {"name": "imbalance", "kind": "pareto", "seed": 0},
-    ],
-    ids=lambda perturbation: perturbation["name"],
-)
+@pytest.mark.parametrize("perturbation", [
+    {"name": "structure-noise", "share": 0.5, "seed": 2},
+    {"name": "label-scarcity", "classes": 0.6, "labels": 0.5, "least": 2, "seed": 1},
+    {"name": "imbalance", "kind": "pareto", "seed": 0},
+], ids=lambda perturbation: perturbation["name"])  # fmt: skip
 def test_a_change_gives_the_run_its_graph_its_labels_and_its_tasks(graph, place, tasks, context, perturbation):
     method = "supervised/protonet"
     asked = cell(method, perturbation=perturbation)

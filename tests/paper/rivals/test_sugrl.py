@@ -85,20 +85,11 @@ def small(**options: Any) -> SUGRL:
     return e
 
 
-@pytest.mark.parametrize(
-    ("options", "update"),
-    [
-        ({}, 95),
-        ({"l3_reduction": "sum"}, 95),
-        ({"ogb": True}, 95),
-        ({"encoder": "gcn", "ogb": True}, 95),
-        ({"dropout": 0.3, "encoder": "gcn"}, 95),
-        ({"w1": 3.0, "w2": 0.5, "w3": 2.0, "m2": 0.01}, 95),
-        ({"w1": 0.0, "w2": 0.0}, 0),
-        ({"batch": 10, "fanout": 2}, 13),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("options", "update"), [
+    ({}, 95), ({"l3_reduction": "sum"}, 95), ({"ogb": True}, 95), ({"encoder": "gcn", "ogb": True}, 95),
+    ({"dropout": 0.3, "encoder": "gcn"}, 95), ({"w1": 3.0, "w2": 0.5, "w3": 2.0, "m2": 0.01}, 95),
+    ({"w1": 0.0, "w2": 0.0}, 0), ({"batch": 10, "fanout": 2}, 13),
+], ids=str)  # fmt: skip
 def test_loss_and_gradients(options, update):
     """In a batch degrees, neighbours and negatives are the piece's own, and slots follow the epoch, not the update."""
     e = small(**options)

@@ -272,14 +272,10 @@ def test_training_beats_no_training(name, batch):
     assert accuracy[True] > accuracy[False] + 0.05
 
 
-@pytest.mark.parametrize(
-    ("name", "option", "value"),
-    [
-        *(("cola", *pair) for pair in (("way", 150), ("shot", 142), ("batch", 4))),
-        *(("vnt", *pair) for pair in (("context", 100), ("latent", 15), ("fanout", 5))),
-        ("afgrl", "hidden", 0),
-    ],
-)
+@pytest.mark.parametrize(("name", "option", "value"), [
+    *(("cola", *pair) for pair in (("way", 150), ("shot", 142), ("batch", 4))),
+    *(("vnt", *pair) for pair in (("context", 100), ("latent", 15), ("fanout", 5))), ("afgrl", "hidden", 0),
+])  # fmt: skip
 def test_options_that_do_not_fit_the_graph_or_each_other(name, option, value):
     with pytest.raises(OptionError, match=option):
         get_method(name).model(suite.community_graph(), **{option: value})

@@ -236,13 +236,10 @@ def slow_tune(net: GraphBert, support: Frozen, task: int, start, tuning: Tuning)
 
 
 CASES = {
-    "shallow": (Tuning(3, 0.05), 2, PROMPTS),
-    "deep": (Tuning(3, 0.05, deep=True), 2, PROMPTS),
-    "target": (Tuning(3, 0.05, read="target"), 2, PROMPTS),
-    "three layers": (Tuning(3, 0.05), 3, PROMPTS),
-    "one layer": (Tuning(3, 0.05), 1, PROMPTS),
-    "no virtual nodes": (Tuning(3, 0.05), 2, 0),
-}
+    "shallow": (Tuning(3, 0.05), 2, PROMPTS), "deep": (Tuning(3, 0.05, deep=True), 2, PROMPTS),
+    "target": (Tuning(3, 0.05, read="target"), 2, PROMPTS), "three layers": (Tuning(3, 0.05), 3, PROMPTS),
+    "one layer": (Tuning(3, 0.05), 1, PROMPTS), "no virtual nodes": (Tuning(3, 0.05), 2, 0),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
