@@ -21,14 +21,8 @@ def write_gpn(tmp_path: Path) -> WriteGpn:
     """Write a GPN dataset; ``train`` and ``test`` map node to class. Returns its folder."""
 
     def write(
-        train: dict[int, int],
-        test: dict[int, int],
-        /,
-        *,
-        stem: str = "Toy",
-        folder: Path | None = None,
-        **change: Any,
-    ) -> Path:
+        train: dict[int, int], test: dict[int, int], /, *, stem: str = "Toy", folder: Path | None = None, **change: Any,
+    ) -> Path:  # fmt: skip
         folder = folder or tmp_path / "gpn"
         folder.mkdir(parents=True, exist_ok=True)
         for part, nodes in (("train", train), ("test", test)):

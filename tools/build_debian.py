@@ -246,17 +246,12 @@ def graph_arrays(binaries: list[Binary], *, hub_degree: int, min_df: int) -> dic
     features, vocab = bag_of_words(sources, min_df)
     class_names, labels = np.unique([choose_section(s.sections) for s in sources.values()], return_inverse=True)
     return {
-        "adj_indptr": smallest(upper.indptr),
-        "adj_indices": smallest(upper.indices),
-        "adj_shape": np.array(upper.shape, dtype=np.int64),
-        "attr_indptr": smallest(features.indptr),
-        "attr_indices": smallest(features.indices),
-        "attr_shape": np.array(features.shape, dtype=np.int64),
-        "labels": labels.astype(np.int16),
-        "class_names": class_names,
-        "names": np.array(list(sources)),
+        "adj_indptr": smallest(upper.indptr), "adj_indices": smallest(upper.indices),
+        "adj_shape": np.array(upper.shape, dtype=np.int64), "attr_indptr": smallest(features.indptr),
+        "attr_indices": smallest(features.indices), "attr_shape": np.array(features.shape, dtype=np.int64),
+        "labels": labels.astype(np.int16), "class_names": class_names, "names": np.array(list(sources)),
         "vocab": np.array(vocab, dtype=np.str_),
-    }
+    }  # fmt: skip
 
 
 def descriptions(binaries: Iterable[Binary]) -> dict[str, str]:

@@ -73,13 +73,10 @@ class Look:
 
 
 LOOKS = (
-    Look("desktop-light", 1440, 900),
-    Look("desktop-dark", 1440, 900, dark=True),
-    Look("desktop-opened", 1440, 900, opened=True),
-    Look("phone-light", 390, 844),
-    Look("phone-dark", 390, 844, dark=True),
-    Look("phone-opened", 390, 844, opened=True),
-)
+    Look("desktop-light", 1440, 900), Look("desktop-dark", 1440, 900, dark=True),
+    Look("desktop-opened", 1440, 900, opened=True), Look("phone-light", 390, 844),
+    Look("phone-dark", 390, 844, dark=True), Look("phone-opened", 390, 844, opened=True),
+)  # fmt: skip
 
 
 def see(chromium: Any, page: Path, look: Look, out: Path) -> tuple[dict[str, Any], list[str]]:

@@ -28,16 +28,10 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
 PACKAGES = ("naq", "naq_paper", "naq_scale", "naq_studio")
 DATA = (
-    *(f"{package}/py.typed" for package in PACKAGES),
-    "naq/io/bundled/debian.npz",
-    "naq/io/bundled/debian.tasks.npz",
-    "naq/classifier/templates/*",
-    "naq_paper/experiments/paper/*.csv",
-    "naq_paper/experiments/paper/*.toml",
-    "naq_paper/experiments/profiles/*.toml",
-    "naq_paper/report/templates/*",
-    "naq_studio/static/*",
-)
+    *(f"{package}/py.typed" for package in PACKAGES), "naq/io/bundled/debian.npz", "naq/io/bundled/debian.tasks.npz",
+    "naq/classifier/templates/*", "naq_paper/experiments/paper/*.csv", "naq_paper/experiments/paper/*.toml",
+    "naq_paper/experiments/profiles/*.toml", "naq_paper/report/templates/*", "naq_studio/static/*",
+)  # fmt: skip
 """What a wheel holds in addition to modules and its metadata."""
 METADATA = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE")
 SDIST = ("LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "src/*")

@@ -64,11 +64,9 @@ def method_pages() -> Iterator[tuple[str, str]]:
         "heads": ("Heads, which solve tasks from vectors", HEADS),
     }
     index = [
-        "Every method",
-        "============",
-        "",
+        "Every method", "============", "",
         "One page per learner, method and head, written from its docstring. Which one to use: :doc:`methods`.",
-    ]
+    ]  # fmt: skip
     for kind, (title, registry) in kinds.items():
         index += ["", title, "-" * len(title), "", ".. list-table::", "   :widths: 25 75", ""]
         files = {name: f"{kind}/{name.replace('/', '-')}" for name in sorted(registry)}

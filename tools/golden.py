@@ -53,11 +53,9 @@ PLANS = ("label-scarcity", "beyond-accuracy", "metrics")
 SMALL = {
     "cosmic": {"hidden": 64},
     "afgrl": {"hidden": 64, "predictor": 64, "latent": 32, "clusters": 16, "runs": 2, "refresh": 1},
-    "bgrl": {"hidden": 64, "latent": 32},
-    "cola": {"hidden": 64, "latent": 32},
-    "sugrl": {"hidden": 64, "latent": 32},
+    "bgrl": {"hidden": 64, "latent": 32}, "cola": {"hidden": 64, "latent": 32}, "sugrl": {"hidden": 64, "latent": 32},
     "vnt": {"latent": 16, "roles": 16, "steps": 10},
-}
+}  # fmt: skip
 """Options by the last part of a method's name, where its own make it slow on a small graph."""
 
 
@@ -354,14 +352,11 @@ def golden() -> dict[str, Entry]:
         folder = Path(place)
         save_tasks(folder / "tasks.npz", graph, split)
         rooms = {
-            "draws": lambda: inputs_and_draws(graph),
-            "neighbours": lambda: neighbours(graph),
-            "episodes": lambda: episodes(graph),
-            "heads": lambda: heads(graph, split),
+            "draws": lambda: inputs_and_draws(graph), "neighbours": lambda: neighbours(graph),
+            "episodes": lambda: episodes(graph), "heads": lambda: heads(graph, split),
             "methods": lambda: methods(graph, split, folder / "tasks.npz"),
-            "classifier": lambda: classifier(graph, folder),
-            "plans": lambda: plans(folder),
-        }
+            "classifier": lambda: classifier(graph, folder), "plans": lambda: plans(folder),
+        }  # fmt: skip
         found: dict[str, Entry] = {}
         for room, entries in rooms.items():
             start = time.perf_counter()

@@ -122,11 +122,9 @@ def fit() -> dict[str, Any]:
 
 
 WALKS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
-    "run": ("naq run debian -m naq-feat/protonet", run),
-    "predict": ("naq predict debian", predict),
-    "fit": ("FewShotNodeClassifier().fit, .predict", fit),
-    "plan": ("naq reproduce label-scarcity --plan", plan),
-}
+    "run": ("naq run debian -m naq-feat/protonet", run), "predict": ("naq predict debian", predict),
+    "fit": ("FewShotNodeClassifier().fit, .predict", fit), "plan": ("naq reproduce label-scarcity --plan", plan),
+}  # fmt: skip
 
 
 def in_new_process(name: str) -> dict[str, Any]:

@@ -95,14 +95,9 @@ def check_probability(**values: Any) -> None:
 
 
 def option(
-    default: Default,
-    *,
-    more_than: float | None = None,
-    at_least: float | None = None,
-    below: float | None = None,
-    at_most: float | None = None,
-    choices: Collection[Value] = (),
-) -> Default:
+    default: Default, *, more_than: float | None = None, at_least: float | None = None, below: float | None = None,
+    at_most: float | None = None, choices: Collection[Value] = (),
+) -> Default:  # fmt: skip
     """A field of ``Options``: its default and the values it may have.
 
     >>> @dataclass(frozen=True)
@@ -195,13 +190,9 @@ class Registry(Mapping[str, Item]):
     """
 
     def __init__(
-        self,
-        what: str,
-        items: Mapping[str, str] | None = None,
-        *,
-        group: str = "",
+        self, what: str, items: Mapping[str, str] | None = None, *, group: str = "",
         accepts: Callable[[Any], bool] = lambda item: True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.what, self.group, self._accepts = what, group, accepts
         self._paths = dict(items or {})
         self._items: dict[str, Item] = {}

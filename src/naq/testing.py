@@ -145,15 +145,9 @@ def steps_of(model: Any, episodes: Episodes | None) -> Steps:
 
 
 def vectors_after(
-    method: Method,
-    graph: Graph,
-    options: Mapping[str, Any],
-    *,
-    seed: int = 0,
-    updates: int = 6,
-    device: str = "cpu",
+    method: Method, graph: Graph, options: Mapping[str, Any], *, seed: int = 0, updates: int = 6, device: str = "cpu",
     episodes: Episodes | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """(n, d) float32 vectors of all nodes after some updates."""
     model = build_model(method, graph, options, seed=seed, device=device)
     if not method.trains:

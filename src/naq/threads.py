@@ -114,11 +114,9 @@ def arithmetic() -> dict[str, Any]:
     import torch
 
     return {
-        "torch_threads": torch.get_num_threads(),
-        "numba_threads": numba.get_num_threads(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "mkl_cbwr": os.environ.get("MKL_CBWR", ""),
-    }
+        "torch_threads": torch.get_num_threads(), "numba_threads": numba.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(), "mkl_cbwr": os.environ.get("MKL_CBWR", ""),
+    }  # fmt: skip
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

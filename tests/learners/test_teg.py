@@ -28,7 +28,7 @@ from naq.learners.teg import (
     count_hops,
     draw_links,
     structural_features,
-)  # fmt: skip
+)
 from naq.random import word
 from naq.testing import SPLIT, community_graph, renumber_nodes
 

@@ -41,12 +41,9 @@ def doctor_command(
 def diagnosis(check: bool = False) -> dict[str, Any]:
     """Everything the command shows. A part that could not be found out is ``{"error": why}``."""
     parts: dict[str, Callable[[], Any]] = {
-        "packages": lambda: packages_of(""),
-        "devices": devices,
-        "threads": threads,
-        "extras": extra_packages,
+        "packages": lambda: packages_of(""), "devices": devices, "threads": threads, "extras": extra_packages,
         "checks": lambda: imported("naq.checks:check_all")() if check else {},
-    }
+    }  # fmt: skip
     found: dict[str, Any] = {
         "naq": {"version": __version__, "folder": str(Path(__file__).parents[1])},
         "python": {"version": platform.python_version(), "executable": sys.executable, "platform": platform.platform()},

@@ -22,7 +22,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
-)  # fmt: skip
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -35,14 +35,9 @@ if TYPE_CHECKING:
 
 console = Console(stderr=True)
 PHASES = {
-    "load": "loading",
-    "episodes": "drawing episodes",
-    "build": "preparing",
-    "embed": "embedding",
-    "write": "writing",
-    "test": "testing",
-    "baseline": "testing the baseline",
-}
+    "load": "loading", "episodes": "drawing episodes", "build": "preparing", "embed": "embedding", "write": "writing",
+    "test": "testing", "baseline": "testing the baseline",
+}  # fmt: skip
 """Phases of unknown length: a moving bar on a terminal, elsewhere a line if one takes longer than ``PATIENCE``."""
 PATIENCE = 3.0  # seconds before a phase is worth a line
 

@@ -59,7 +59,7 @@ from naq.embedders.smoothing import (
     on_device,
     smoothed,
     unit,
-)  # fmt: skip
+)
 from naq.errors import OptionError
 from naq.neighbors.table import NeighborTable
 from naq.neighbors.vectors import mutual_pairs, vector_neighbors
@@ -117,16 +117,9 @@ class ClosedForm:
     maps: tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None] = (None, None, None)
 
     def __init__(
-        self,
-        neighbors: int = 10,
-        pairs: str = "nearest",
-        shrink: float = 0.5,
-        power: float = 1.75,
-        seed: int = 0,
-        *,
-        device: str | torch.device = "cpu",
-        sample: int | None = None,
-    ) -> None:
+        self, neighbors: int = 10, pairs: str = "nearest", shrink: float = 0.5, power: float = 1.75, seed: int = 0, *,
+        device: str | torch.device = "cpu", sample: int | None = None,
+    ) -> None:  # fmt: skip
         for name, value in (("neighbors", neighbors), ("shrink", shrink), ("power", power)):
             if not value > 0:
                 raise OptionError(f"{name} is {value!r}; expected a number above 0.")

@@ -73,21 +73,12 @@ class Graph:
     recipe: dict[str, Any] | None = None
 
     def __init__(
-        self,
-        adjacency: Any,
-        features: Any = None,
-        labels: Any = None,
-        *,
-        names: Sequence[str] | np.ndarray | None = None,
-        class_names: Sequence[str] | np.ndarray | None = None,
-        vocab: Sequence[str] | np.ndarray | None = None,
-        name: str = "graph",
-        nodes: int | None = None,
-        source: str | None = None,
-        blocks: Iterable[Any] | None = None,
-        arcs: Any = None,
+        self, adjacency: Any, features: Any = None, labels: Any = None, *,
+        names: Sequence[str] | np.ndarray | None = None, class_names: Sequence[str] | np.ndarray | None = None,
+        vocab: Sequence[str] | np.ndarray | None = None, name: str = "graph", nodes: int | None = None,
+        source: str | None = None, blocks: Iterable[Any] | None = None, arcs: Any = None,
         relations: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.adjacency, self.changes = checks.clean_adjacency(adjacency, nodes, warn=arcs is None)
         self.arcs = checks.clean_arcs(arcs, self.adjacency)
         typed = checks.clean_relations(relations, self.adjacency) if relations else {}

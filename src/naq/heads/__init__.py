@@ -7,17 +7,6 @@ from naq.heads.prototype import ExpansionHead, PrototypeHead
 from naq.heads.transductive import BalancedHead, EMHead, TransductiveHead
 
 __all__ = [
-    "HEADS",
-    "BalancedHead",
-    "EMHead",
-    "Evaluation",
-    "ExpansionHead",
-    "Head",
-    "LogisticHead",
-    "PrototypeHead",
-    "TransductiveHead",
-    "evaluate",
-    "in_reading_order",
-    "make_head",
-    "score_answers",
-]
+    "HEADS", "BalancedHead", "EMHead", "Evaluation", "ExpansionHead", "Head", "LogisticHead", "PrototypeHead",
+    "TransductiveHead", "evaluate", "in_reading_order", "make_head", "score_answers",
+]  # fmt: skip

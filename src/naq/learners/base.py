@@ -80,17 +80,10 @@ class Learner(nn.Module, Configurable, ABC):
     transductive: ClassVar[bool] = False
 
     def __init__(
-        self,
-        graph: Graph,
-        *,
-        way: int,
-        seed: int = 0,
-        device: str | torch.device = "cpu",
-        base_labels: np.ndarray | None = None,
-        make_encoder: MakeEncoder | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        **options: Any,
-    ) -> None:
+        self, graph: Graph, *, way: int, seed: int = 0, device: str | torch.device = "cpu",
+        base_labels: np.ndarray | None = None, make_encoder: MakeEncoder | None = None,
+        progress: Callable[[int, int], None] | None = None, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.configure(options)
         check_widths(graph, dict(self.options))

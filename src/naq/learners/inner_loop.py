@@ -36,14 +36,9 @@ def copies(parameters: Mapping[str, torch.Tensor], tasks: int) -> Weights:
 
 
 def adapt(
-    parameters: Mapping[str, torch.Tensor],
-    support: FirstProducts,
-    support_loss: Callable[[Weights, torch.Tensor], torch.Tensor],
-    *,
-    steps: int,
-    lr: float,
-    second_order: bool,
-) -> list[tuple[Weights, torch.Tensor]]:
+    parameters: Mapping[str, torch.Tensor], support: FirstProducts,
+    support_loss: Callable[[Weights, torch.Tensor], torch.Tensor], *, steps: int, lr: float, second_order: bool,
+) -> list[tuple[Weights, torch.Tensor]]:  # fmt: skip
     """The weights before the last step and after it, each with its shift of the first layer.
 
     Args:

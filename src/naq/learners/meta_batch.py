@@ -129,15 +129,9 @@ class TaskChunk:
 
 
 def chunk_episodes(
-    episodes: Episodes,
-    operator: DenseOperator,
-    views: Sequence[Operator],
-    weight: torch.Tensor,
-    *,
-    width: Callable[[int], int] = int,
-    chunk_entries: int = CHUNK_ENTRIES,
-    gram_entries: int = GRAM_ENTRIES,
-) -> Iterator[TaskChunk]:
+    episodes: Episodes, operator: DenseOperator, views: Sequence[Operator], weight: torch.Tensor, *,
+    width: Callable[[int], int] = int, chunk_entries: int = CHUNK_ENTRIES, gram_entries: int = GRAM_ENTRIES,
+) -> Iterator[TaskChunk]:  # fmt: skip
     """The tasks of ``episodes`` in padded chunks.
 
     Args:
@@ -248,13 +242,9 @@ class _Fields:
         return [take_field(self.pool, rows[rows >= 0], self._place) for rows in local]
 
     def side(
-        self,
-        entries: tuple[np.ndarray, np.ndarray],
-        columns: np.ndarray,
-        gram: torch.Tensor | FeatureGram,
-        slot: np.ndarray,
-        local: np.ndarray,
-    ) -> Side:
+        self, entries: tuple[np.ndarray, np.ndarray], columns: np.ndarray, gram: torch.Tensor | FeatureGram,
+        slot: np.ndarray, local: np.ndarray,
+    ) -> Side:  # fmt: skip
         def send(array: np.ndarray) -> torch.Tensor:
             return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)
 

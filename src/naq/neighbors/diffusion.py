@@ -39,21 +39,10 @@ EXACT_UP_TO = 4e9
 
 
 def diffusion_neighbors(
-    graph: Graph,
-    k: int = 10,
-    *,
-    alpha: float = 0.1,
-    self_loops: bool = True,
-    fill: str = "none",
-    method: str = "auto",
-    tolerance: float = TOLERANCE,
-    seed: int = 0,
-    device: str = "cpu",
-    cache: str | Path | None = None,
-    progress: Progress = None,
-    kernel: str = "ppr",
-    t: float = HEAT,
-) -> NeighborTable:
+    graph: Graph, k: int = 10, *, alpha: float = 0.1, self_loops: bool = True, fill: str = "none", method: str = "auto",
+    tolerance: float = TOLERANCE, seed: int = 0, device: str = "cpu", cache: str | Path | None = None,
+    progress: Progress = None, kernel: str = "ppr", t: float = HEAT,
+) -> NeighborTable:  # fmt: skip
     """The ``k`` nearest other nodes of every node by personalised PageRank, or by the heat kernel.
 
     A node's neighbours are in its connected component; if that holds fewer than k others, ``fill`` decides.

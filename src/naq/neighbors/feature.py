@@ -43,17 +43,9 @@ EXACT_NODES_CUDA = 1_000_000
 
 
 def feature_neighbors(
-    graph: Graph,
-    k: int = 10,
-    *,
-    metric: str = "cosine",
-    search: str = "auto",
-    fill: str = "none",
-    seed: int = 0,
-    device: str = "cpu",
-    cache: str | Path | None = None,
-    progress: Progress = None,
-) -> NeighborTable:
+    graph: Graph, k: int = 10, *, metric: str = "cosine", search: str = "auto", fill: str = "none", seed: int = 0,
+    device: str = "cpu", cache: str | Path | None = None, progress: Progress = None,
+) -> NeighborTable:  # fmt: skip
     """The ``k`` nearest other nodes of every node by features, ties to the lowest id.
 
     Args:

@@ -27,14 +27,9 @@ ENTRIES = 1 << 24
 
 
 def vector_neighbors(
-    vectors: np.ndarray | torch.Tensor,
-    k: int = 10,
-    *,
-    exact: bool | None = None,
-    device: str | torch.device = "cpu",
-    seed: int = 0,
-    progress: Progress = None,
-) -> NeighborTable:
+    vectors: np.ndarray | torch.Tensor, k: int = 10, *, exact: bool | None = None, device: str | torch.device = "cpu",
+    seed: int = 0, progress: Progress = None,
+) -> NeighborTable:  # fmt: skip
     """The ``k`` nearest other rows of every row by cosine, ties to the lowest id.
 
     Args:

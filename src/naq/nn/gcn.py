@@ -124,12 +124,9 @@ class OneLayerGCN(nn.Module):
         return " -> ".join(map(str, self.weight.shape))
 
     def encode(
-        self,
-        nodes: np.ndarray,
-        operator: Operator | None = None,
-        *,
+        self, nodes: np.ndarray, operator: Operator | None = None, *,
         inputs: Callable[[np.ndarray], torch.Tensor] | None = None,
-    ) -> torch.Tensor:
+    ) -> torch.Tensor:  # fmt: skip
         """Vectors of ``nodes``, repeats allowed; ``operator`` reads another view of the graph, ``inputs`` gives rows of
         X W (under dropout, for one)."""
         nodes = self.operator.graph.known_nodes(nodes).ravel()

@@ -77,15 +77,9 @@ def first_best(accuracies: Sequence[float], patience: int | None = None) -> tupl
 
 
 def fit(
-    steps: Steps,
-    validate: Callable[[], float],
-    schedule: Schedule,
-    *,
-    checkpoint: Path | None = None,
-    key: str = "",
-    record_losses: bool = False,
-    report: Callable[[dict[str, Any]], None] | None = None,
-) -> Trained:
+    steps: Steps, validate: Callable[[], float], schedule: Schedule, *, checkpoint: Path | None = None, key: str = "",
+    record_losses: bool = False, report: Callable[[dict[str, Any]], None] | None = None,
+) -> Trained:  # fmt: skip
     """Train and evaluate in turn; end with the weights of the first best validation accuracy.
 
     Args:

@@ -54,17 +54,11 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         content = {
-            "format": FORMAT,
-            "key": self.key,
-            "measurement": self.cell.measurement,
-            "config": dict(self.cell.config),
-            "identity": asdict(self.identity),
-            "seconds": round(self.seconds, 3),
-            "machine": dict(self.machine),
-            "finished": self.finished,
-            "error": self.error,
+            "format": FORMAT, "key": self.key, "measurement": self.cell.measurement, "config": dict(self.cell.config),
+            "identity": asdict(self.identity), "seconds": round(self.seconds, 3), "machine": dict(self.machine),
+            "finished": self.finished, "error": self.error,
             "result": None if self.result is None else dict(self.result),
-        }
+        }  # fmt: skip
         return sealed(content)
 
     @classmethod
@@ -148,13 +142,9 @@ def machine(device: str = "cpu") -> dict[str, Any]:
         except (RuntimeError, AssertionError, ValueError):
             name = f"{device} (not there)"
     return {
-        "processor": processor(),
-        "cores": available_cores(),
-        "threads": torch.get_num_threads(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "device": name,
-        "versions": versions(),
-    }
+        "processor": processor(), "cores": available_cores(), "threads": torch.get_num_threads(),
+        "platform": f"{platform.system()} {platform.machine()}", "device": name, "versions": versions(),
+    }  # fmt: skip
 
 
 def device_words(machine: Mapping[str, Any]) -> str:

@@ -195,12 +195,10 @@ def _write_report(folder: Path, file: Path, title: str = "", out: Path = FOLDER,
 
 def _print_outcome(outcome: Outcome) -> None:
     counts = {
-        "computed": len(outcome.done),
-        "there before": len(outcome.skipped),
-        "failed": len(outcome.failed),
+        "computed": len(outcome.done), "there before": len(outcome.skipped), "failed": len(outcome.failed),
         "failed before and left alone (--retry computes them again)": len(outcome.left),
         "being computed by another process": len(outcome.busy),
-    }
+    }  # fmt: skip
     _say(f"Cells: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'none'}.")
     for name, failure in list(zip(titles([one.cell for one in outcome.failed]), outcome.failed))[:10]:
         _say(f"  {name}: {failure.sentence}", "red")

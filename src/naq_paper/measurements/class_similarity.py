@@ -54,14 +54,9 @@ def class_similarity(config: Mapping[str, Any], context: Context) -> dict[str, A
         counts = {"percent": int(percent), "classes": len(chosen), "nodes": int(sizes[chosen].sum())}
         tails.append({**counts, **_means(by_class[chosen])})
     return {
-        **_means(by_class),
-        "tails": tails,
-        "classes": len(classes),
-        "nodes": graph.num_nodes,
-        "short_nodes": short_share(table, filled),
-        "in_degrees": in_degrees(table.ids),
-        "table": dict(table.info),
-    }
+        **_means(by_class), "tails": tails, "classes": len(classes), "nodes": graph.num_nodes,
+        "short_nodes": short_share(table, filled), "in_degrees": in_degrees(table.ids), "table": dict(table.info),
+    }  # fmt: skip
 
 
 def class_cosines(graph: Graph, classes: np.ndarray) -> np.ndarray:

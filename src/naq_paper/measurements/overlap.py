@@ -21,15 +21,9 @@ from naq_paper.measurements.tables import completed_table, short_share, table_co
 
 
 def overlap_cell(
-    dataset: str,
-    *,
-    kind: str = "naq-diff",
-    way: int = 5,
-    queries: int = 10,
-    count: int = 16_000,
-    seed: int = 0,
+    dataset: str, *, kind: str = "naq-diff", way: int = 5, queries: int = 10, count: int = 16_000, seed: int = 0,
     **table: Any,
-) -> Cell:
+) -> Cell:  # fmt: skip
     """The cell of one overlap ratio; ``table`` describes the neighbours, see
     :func:`~naq_paper.measurements.tables.table_config`."""
     check_counts(way=way, queries=queries, count=count)
@@ -55,15 +49,13 @@ def overlap(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     return {
         "overlap_percent": 100.0 * episodes.overlap_ratio(),
         "standard_error": 100.0 * float(ratios.std(ddof=1)) / math.sqrt(len(ratios)) if len(ratios) > 1 else None,
-        "episodes": len(ratios),
-        "short_nodes": short_share(table, filled),
+        "episodes": len(ratios), "short_nodes": short_share(table, filled),
         "filled_queries": float(filled[episodes.support[:, :, 0]].mean()),
         "masked_queries": float(1.0 - episodes.mask.mean()),
         "distinct_class_share": None if labels is None else finite_or_none(episodes.distinct_class_share(labels)),
         "same_class_share": None if labels is None else finite_or_none(episodes.same_class_share(labels)),
-        "nodes": graph.num_nodes,
-        "table": dict(table.info),
-    }
+        "nodes": graph.num_nodes, "table": dict(table.info),
+    }  # fmt: skip
 
 
 def overlap_ratios(episodes: Episodes) -> np.ndarray:

@@ -177,12 +177,9 @@ def measures(chances: np.ndarray, draw: Draw, promise: Mapping[str, Any] | None 
         "accuracy": float(hit.mean()),
         "macro_accuracy": float((np.bincount(draw.truth, weights=hit) / np.maximum(sizes, 1))[sizes > 0].mean()),
         "calibration_error": calibration_error(chances.max(axis=1), hit),
-        "unanswered": float((chances.max(axis=1) <= 0).mean()),
-        "classes": len(draw.classes),
-        "left_out": draw.left_out.tolist(),
-        "asked": len(draw.asked),
-        "draw": draw.hash,
-    }
+        "unanswered": float((chances.max(axis=1) <= 0).mean()), "classes": len(draw.classes),
+        "left_out": draw.left_out.tolist(), "asked": len(draw.asked), "draw": draw.hash,
+    }  # fmt: skip
     if promise is not None:
         sets = promise["sets"]
         known = draw.truth < len(draw.classes)

@@ -22,14 +22,9 @@ FEATURE_FILLS = ("none", "lowest", "random")
 
 
 def table_config(
-    kind: str,
-    *,
-    fill: str = "none",
-    self_loops: bool = True,
-    alpha: float = 0.1,
-    metric: str = "cosine",
+    kind: str, *, fill: str = "none", self_loops: bool = True, alpha: float = 0.1, metric: str = "cosine",
     features: str = "raw",
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """What describes a neighbour table in a cell, checked; what its kind does not read is left out.
 
     ``naq-feat`` reads ``metric``, ``naq-diff`` reads ``alpha`` and ``self_loops``. ``fill`` is for nodes with too few

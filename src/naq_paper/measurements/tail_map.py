@@ -55,21 +55,13 @@ def tail_map(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     unit, knn = unit_rows(vectors), int(config["knn"])
     place = tsne(vectors, float(config["perplexity"]), seed)
     return {
-        "silhouette": silhouette(vectors, group),
-        "purity": purity(vectors, group, knn),
-        "unit_silhouette": silhouette(unit, group),
-        "unit_purity": purity(unit, group, knn),
-        "chance_purity": chance_purity(group),
-        "nodes": int(sizes.sum()),
-        "points": len(nodes),
-        "classes": classes.tolist(),
-        "class_sizes": sizes.tolist(),
+        "silhouette": silhouette(vectors, group), "purity": purity(vectors, group, knn),
+        "unit_silhouette": silhouette(unit, group), "unit_purity": purity(unit, group, knn),
+        "chance_purity": chance_purity(group), "nodes": int(sizes.sum()), "points": len(nodes),
+        "classes": classes.tolist(), "class_sizes": sizes.tolist(),
         "class_names": [str(c if graph.class_names is None else graph.class_names[c]) for c in classes],
-        "x": place[:, 0].tolist(),
-        "y": place[:, 1].tolist(),
-        "group": group.tolist(),
-        "node": nodes.tolist(),
-    }
+        "x": place[:, 0].tolist(), "y": place[:, 1].tolist(), "group": group.tolist(), "node": nodes.tolist(),
+    }  # fmt: skip
 
 
 def smallest_classes(graph: Graph, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -102,20 +102,10 @@ PARTS = {
 
 
 def times_cell(
-    dataset: str,
-    *,
-    what: str = "similarity",
-    kind: str = "naq-feat",
-    k: int = 10,
-    way: int = 5,
-    queries: int | None = None,
-    count: int = 16_000,
-    repeats: int = 5,
-    seed: int = 0,
-    solver: str = "auto",
-    device: str = "cpu",
-    **table: Any,
-) -> Cell:
+    dataset: str, *, what: str = "similarity", kind: str = "naq-feat", k: int = 10, way: int = 5,
+    queries: int | None = None, count: int = 16_000, repeats: int = 5, seed: int = 0, solver: str = "auto",
+    device: str = "cpu", **table: Any,
+) -> Cell:  # fmt: skip
     """The cell of one time.
 
     Args:
@@ -165,22 +155,14 @@ def times(config: Mapping[str, Any], context: Context) -> dict[str, Any]:
     gpu = torch.cuda.get_device_name(device) if device.startswith("cuda") else None
     by_stage, why = _stages(config, graph, solver, lambda: clock(device), context)
     return {
-        "seconds": seconds,
-        "mean": statistics.mean(seconds),
-        "sd": statistics.stdev(seconds) if len(seconds) > 1 else None,
-        "min": min(seconds),
-        "warm_up": warm_up,
-        "parts": PARTS[parts],
-        "stages": by_stage,
-        "why_no_stages": why,
-        "solver": solver,
+        "seconds": seconds, "mean": statistics.mean(seconds),
+        "sd": statistics.stdev(seconds) if len(seconds) > 1 else None, "min": min(seconds), "warm_up": warm_up,
+        "parts": PARTS[parts], "stages": by_stage, "why_no_stages": why, "solver": solver,
         "computed_on": device if isinstance(made, NeighborTable) and solver != "push" else "cpu",
-        "threads": {"numba": numba.get_num_threads(), "torch": torch.get_num_threads()},
-        "load": load,
-        "hardware": {"processor": processor(), "cores": available_cores(), "gpu": gpu},
-        "nodes": graph.num_nodes,
+        "threads": {"numba": numba.get_num_threads(), "torch": torch.get_num_threads()}, "load": load,
+        "hardware": {"processor": processor(), "cores": available_cores(), "gpu": gpu}, "nodes": graph.num_nodes,
         "edges": graph.num_edges,
-    }
+    }  # fmt: skip
 
 
 def timed(call: Callable[[], Any], device: str) -> tuple[float, Any]:

@@ -18,15 +18,9 @@ if TYPE_CHECKING:
 
 
 def train_cell(
-    dataset: str,
-    method: str,
-    *,
-    epochs: int | None = None,
-    perturbation: Mapping[str, Any] | None = None,
-    measurement: str = "train",
-    more: Mapping[str, Any] | None = None,
-    **given: Any,
-) -> Cell:
+    dataset: str, method: str, *, epochs: int | None = None, perturbation: Mapping[str, Any] | None = None,
+    measurement: str = "train", more: Mapping[str, Any] | None = None, **given: Any,
+) -> Cell:  # fmt: skip
     """The cell of one run: its :class:`~naq.run.RunConfig` (``given`` as to :func:`naq.run`), and the perturbation.
 
     ``measurement`` and ``more`` are for one that trains and then measures something else: its name, and what it adds to

@@ -205,11 +205,9 @@ def _facts(before: Graph, after: Graph) -> dict[str, float | None]:
         return value if math.isfinite(value) else None
 
     return {
-        "edges": after.num_edges,
-        "added": after.num_edges - before.num_edges,
-        "homophily_before": homophily(before),
+        "edges": after.num_edges, "added": after.num_edges - before.num_edges, "homophily_before": homophily(before),
         "homophily": homophily(after),
-    }
+    }  # fmt: skip
 
 
 class SmoothedFeatureNoise(FeatureNoise):

@@ -135,11 +135,9 @@ class LabelNoise(Perturbation):
         labelled = int((given >= 0).sum())
         wrong = int(((given >= 0) & (given != true)).sum())
         facts = {
-            "labels": labelled,
-            "wrong": wrong,
-            "wrong_share": wrong / labelled if labelled else 0.0,
+            "labels": labelled, "wrong": wrong, "wrong_share": wrong / labelled if labelled else 0.0,
             "restored": restored,
-        }
+        }  # fmt: skip
         return Perturbed(graph, base_labels=given, facts=facts)
 
 

@@ -56,16 +56,9 @@ class Convolutions(nn.Module):
     """
 
     def __init__(
-        self,
-        sizes: Sequence[int],
-        *,
-        generator: torch.Generator,
-        device: torch.device,
-        momentum: float,
-        activation: str = "prelu",
-        last: str = "norm",
-        dropout: float = 0.0,
-    ) -> None:
+        self, sizes: Sequence[int], *, generator: torch.Generator, device: torch.device, momentum: float,
+        activation: str = "prelu", last: str = "norm", dropout: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__()
         layers = list(pairwise(sizes))
         drawn = [nn.init.xavier_uniform_(torch.empty(shape), generator=generator) for shape in layers]
@@ -78,12 +71,9 @@ class Convolutions(nn.Module):
         self.dropout = dropout
 
     def forward(
-        self,
-        piece: Piece,
-        spread: Spread | None = None,
-        columns: torch.Tensor | None = None,
+        self, piece: Piece, spread: Spread | None = None, columns: torch.Tensor | None = None,
         generator: torch.Generator | None = None,
-    ) -> torch.Tensor:
+    ) -> torch.Tensor:  # fmt: skip
         """Vectors of all nodes of a piece.
 
         Args:
@@ -142,15 +132,9 @@ class Predictor(nn.Module):
     """
 
     def __init__(
-        self,
-        width: int,
-        hidden: int,
-        *,
-        generator: torch.Generator,
-        device: torch.device,
-        norm: float = 0.0,
+        self, width: int, hidden: int, *, generator: torch.Generator, device: torch.device, norm: float = 0.0,
         bias: float = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.first, self.second = (
             linear(a, b, generator=generator, device=device, bias=bias) for a, b in ((width, hidden), (hidden, width))

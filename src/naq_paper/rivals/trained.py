@@ -67,14 +67,9 @@ class TrainedEmbedder(nn.Module, Embedder):
     also_heads: ClassVar[bool] = False
 
     def __init__(
-        self,
-        graph: Graph,
-        *,
-        seed: int = 0,
-        device: str | torch.device = "cpu",
-        progress: Callable[[int, int], None] | None = None,
-        **options: Any,
-    ) -> None:
+        self, graph: Graph, *, seed: int = 0, device: str | torch.device = "cpu",
+        progress: Callable[[int, int], None] | None = None, **options: Any,
+    ) -> None:  # fmt: skip
         nn.Module.__init__(self)
         Embedder.__init__(self, graph, seed=seed, device=device, **options)
         self.graph.require_features(self.name)

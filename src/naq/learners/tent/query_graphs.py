@@ -42,14 +42,9 @@ class QueryGraphs:
 
 
 def query_graphs(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    queries: np.ndarray,
-    *,
-    limit: int = 0,
-    codes: np.ndarray | None = None,
+    indptr: np.ndarray, indices: np.ndarray, queries: np.ndarray, *, limit: int = 0, codes: np.ndarray | None = None,
     seed: int = 0,
-) -> QueryGraphs:
+) -> QueryGraphs:  # fmt: skip
     """Build the query graphs of ``queries``, repeats allowed.
 
     Args:

@@ -103,13 +103,9 @@ class Layer(nn.Module):
 
 
 def attend(
-    queries: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    absent: torch.Tensor,
-    heads: int,
+    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, absent: torch.Tensor, heads: int,
     drops: Drops | None = None,
-) -> torch.Tensor:
+) -> torch.Tensor:  # fmt: skip
     """For every query the values of the present keys, weighted per head; ``absent`` is 0 for these, else -inf.
 
     Shapes: queries (m, t, heads * w), keys and values (m, s, heads * w), absent (m, s) -> (m, t, heads * w).

@@ -61,14 +61,9 @@ class Sequences:
 
 
 def sequences(
-    graph: Graph,
-    context: int,
-    *,
-    iterations: int = 2,
-    roles: int = CODES,
-    cache: Path | None = None,
+    graph: Graph, context: int, *, iterations: int = 2, roles: int = CODES, cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Sequences:
+) -> Sequences:  # fmt: skip
     """Sequences of ``context`` + 1 nodes; shorter in a component too small for the context.
 
     Args:
