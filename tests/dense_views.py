@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
+import torch
 
 from graphs import random_graph
 from naq.episodes import Episodes, supervised_episodes, umtra_episodes
 from naq.learners import Learner
-from naq.nn import AugmentedOperator, GraphOperator
+from naq.nn import GCN, AugmentedOperator, GraphOperator
 from naq.nn.augment import _kept
 
 CASES = ("one shot", "three shots", "missing queries", "augmented", "augmented, two shots")
@@ -66,6 +69,15 @@ def normalised(adjacency: np.ndarray) -> np.ndarray:
     looped = adjacency + np.eye(len(adjacency))
     scale = 1 / np.sqrt(looped.sum(1))
     return scale[:, None] * looped * scale
+
+
+def two_layers(
+    gcn: GCN, adjacency: np.ndarray, features: np.ndarray, between: Callable[[torch.Tensor], torch.Tensor] = torch.relu
+) -> torch.Tensor:
+    """A_hat between(A_hat X W1 + b1) W2 + b2 of the whole graph in double precision, with gradients of the weights."""
+    a_hat, x = torch.from_numpy(normalised(adjacency)), torch.tensor(features).double()
+    hidden = between(a_hat @ x @ gcn.weight1.double() + gcn.bias1)
+    return a_hat @ hidden @ gcn.weight2.double() + gcn.bias2
 
 
 def dense_graphs(learner: Learner, episodes: Episodes, update: int) -> list[tuple[np.ndarray, np.ndarray]]:

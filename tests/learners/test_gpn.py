@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dense_views import CASES, dense_graphs, episodes_of, normalised
+from dense_views import CASES, dense_graphs, episodes_of, two_layers
 from gradients import check_loss
 from graphs import random_graph
 from naq import Episodes
@@ -25,13 +25,16 @@ def network(
     learner: GPN, gcn: GCN, purpose: str, update: int | None, last_relu: bool, read: tuple[np.ndarray, np.ndarray]
 ) -> torch.Tensor:
     """Vectors on adjacency and features, hidden values dropped by node and unit."""
-    a_hat, x = torch.from_numpy(normalised(read[0])), torch.from_numpy(read[1]).double()
-    hidden = torch.relu(a_hat @ x @ gcn.weight1.double() + gcn.bias1)
-    share = learner.options.dropout
-    if update is not None and share:
-        drop = NodeDropout(node_names(learner.graph), share, word(learner.seed, f"gpn/dropout/{purpose}", update))
-        hidden = hidden * torch.from_numpy(drop.dense(np.arange(60), hidden.shape[1]))
-    out = a_hat @ hidden @ gcn.weight2.double() + gcn.bias2
+    share, drawn = learner.options.dropout, word(learner.seed, f"gpn/dropout/{purpose}", update or 0)
+
+    def between(values: torch.Tensor) -> torch.Tensor:
+        hidden = torch.relu(values)
+        if update is None or not share:
+            return hidden
+        drop = NodeDropout(node_names(learner.graph), share, drawn)
+        return hidden * torch.from_numpy(drop.dense(np.arange(60), hidden.shape[1]))
+
+    out = two_layers(gcn, *read, between)
     return torch.relu(out) if last_relu else out
 
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
-from dense_views import CASES, dense_graphs, episodes_of, normalised
+from dense_views import CASES, dense_graphs, episodes_of, two_layers
 from gradients import check_loss, move_biases
 from graphs import random_graph
 from naq import Episodes
 from naq.learners.protonet import ProtoNet, prototype_loss
 
 
-def dense_vectors(learner: ProtoNet, adjacency: np.ndarray, features: np.ndarray) -> torch.Tensor:
-    a_hat, x, gcn = torch.from_numpy(normalised(adjacency)), torch.from_numpy(features).double(), learner.encoder
-    hidden = torch.relu(a_hat @ x @ gcn.weight1.double() + gcn.bias1)
-    return torch.relu(a_hat @ hidden @ gcn.weight2.double() + gcn.bias2)
-
-
 def formula(learner: ProtoNet, episodes: Episodes, update: int) -> torch.Tensor:
-    z, *views = (dense_vectors(learner, *graph) for graph in dense_graphs(learner, episodes, update))
+    z, *views = (torch.relu(two_layers(learner.encoder, *graph)) for graph in dense_graphs(learner, episodes, update))
     means = []
     for support, query, mask in zip(episodes.support, episodes.query, episodes.mask):
         prototypes = [torch.stack([z[s] for s in slot]).mean(0) for slot in support]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 
-from dense_views import CASES, dense_graphs, episodes_of, normalised
+from dense_views import CASES, dense_graphs, episodes_of, two_layers
 from gradients import check_loss, move_biases
 from graphs import islands, random_graph
 from naq import Episodes, Graph
@@ -116,12 +116,10 @@ def test_balls_fit_is_a_safe_bound() -> None:
 
 
 def dense_vectors(learner: TENT, adjacency: np.ndarray, features: np.ndarray) -> torch.Tensor:
-    weights, x = dict(learner.encoder.named_parameters()), torch.tensor(features)
     if learner.options.encoder == "release":
-        return torch.from_numpy(row_normal(adjacency)).float() @ (x @ weights["weight"]) + weights["bias"]
-    a_hat = torch.from_numpy(normalised(adjacency)).float()
-    hidden = torch.relu(a_hat @ x @ weights["weight1"] + weights["bias1"])
-    return torch.relu(a_hat @ hidden @ weights["weight2"] + weights["bias2"])
+        values = torch.tensor(features) @ learner.encoder.weight
+        return torch.from_numpy(row_normal(adjacency)).float() @ values + learner.encoder.bias
+    return torch.relu(two_layers(learner.encoder, adjacency, features)).float()
 
 
 def dense_layers(layers: ModulatedLayers, task: torch.Tensor) -> Layers:
@@ -137,7 +135,7 @@ def dense_layers(layers: ModulatedLayers, task: torch.Tensor) -> Layers:
     return tuple(out)
 
 
-def two_layers(matrix: torch.Tensor, vectors: torch.Tensor, layers: Layers) -> torch.Tensor:
+def class_network(matrix: torch.Tensor, vectors: torch.Tensor, layers: Layers) -> torch.Tensor:
     w1, b1, w2, b2 = layers
     return matrix @ torch.relu(matrix @ vectors @ w1 + b1) @ w2 + b2
 
@@ -152,12 +150,12 @@ def formula(learner: TENT, episodes: Episodes, update: int, ball_of: Callable[..
     for support, query, mask in zip(episodes.support, episodes.query, episodes.mask):
         means = torch.stack([vectors[s].mean(0) for s in support])
         layers = dense_layers(learner.layers, means.mean(0))
-        classes = torch.stack([two_layers(torch.ones(1, 1), mean[None], layers)[0] for mean in means])
+        classes = torch.stack([class_network(torch.ones(1, 1), mean[None], layers)[0] for mean in means])
         match, nodes, slots = [], [vectors[support.ravel()]], [j for j, s in enumerate(support) for _ in s]
         for j, column in zip(*np.nonzero(mask)):
             adjacency, matrix, mine = views[column]
             near = ball_of(adjacency, int(query[j, column]))
-            found = two_layers(matrix[near][:, near], mine[near], layers).mean(0)
+            found = class_network(matrix[near][:, near], mine[near], layers).mean(0)
             scores = torch.stack([F.cosine_similarity(found, c, dim=0) / 0.5 for c in classes])
             match.append(-torch.log_softmax(scores, 0)[j])
             if learner.options.ce == "support+query":

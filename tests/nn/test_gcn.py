@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -11,10 +9,9 @@ from torch_geometric.nn import GCNConv
 
 from dense_views import normalised
 from graphs import random_graph, without_features
-from naq import Graph, load
+from naq import Graph
 from naq.errors import GraphError, OptionError
 from naq.nn import GCN, GraphOperator, OneLayerGCN, operator
-from shared_data import shared
 
 ROUTES = {
     "sparse, formed": (random_graph(80, 160, 30, density=0.05), 200_000_000),
@@ -97,26 +94,6 @@ def test_gradients_are_those_of_the_definition(graph: Graph, latent: int) -> Non
         assert torch.allclose(parameter.grad, leaf.grad.float(), atol=1e-5 * scale)
 
 
-def test_threads_do_not_change_a_bit(graph: Graph, threads: Callable[[int], None]) -> None:
-    gcn = encoder(graph, 64)
-    found = []
-    for number in (1, 2):
-        threads(number)
-        gcn.zero_grad()
-        vectors = gcn.encode(NODES)
-        vectors.sum().backward()
-        found.append([vectors.detach(), gcn.encode_all(), gcn.weight1.grad.clone()])
-    assert all(map(torch.equal, *found))
-
-
-def test_an_isolated_node_sees_itself_alone(graph: Graph) -> None:
-    gcn = encoder(graph, 16)
-    x = graph.features[[79]]
-    x = torch.from_numpy(x if isinstance(x, np.ndarray) else x.toarray())
-    expected = torch.relu(torch.relu(x @ gcn.weight1 + gcn.bias1) @ gcn.weight2 + gcn.bias2)
-    assert torch.allclose(gcn.encode(np.array([79])), expected, atol=1e-5)
-
-
 def test_weights_are_seeded_xavier_and_biases_zero() -> None:
     op = GraphOperator(random_graph())
     one, two, other = (GCN(op, 16, seed=seed) for seed in (0, 0, 1))
@@ -153,22 +130,6 @@ def test_one_layer(graph: Graph, mean: bool) -> None:
     for found in (layer.encode_all(), layer.encode(np.arange(80), inputs=lambda nodes: x[nodes] @ layer.weight)):
         assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()))
     assert torch.allclose(layer.encode(NODES), expected[NODES], atol=1e-5 * float(expected.abs().max()))
-
-
-def test_a_real_graph_in_tiles() -> None:
-    """Width 512 goes by tiles of 128; compared with PyG in full."""
-    graph = load(shared("cora.npz"))
-    gcn = GCN(GraphOperator(graph), 256)
-    data = graph.to_pyg()
-    x = data.x.to_dense()
-    for weight in (gcn.weight1, gcn.weight2):
-        layer = GCNConv(*weight.shape, bias=False)
-        with torch.no_grad():
-            layer.lin.weight.copy_(weight.T)
-            x = torch.relu(layer(x, data.edge_index))
-    assert torch.allclose(gcn.encode_all(), x, atol=1e-5 * float(x.max()))
-    nodes = np.random.default_rng(0).integers(0, graph.num_nodes, 300)
-    assert torch.allclose(gcn.encode(nodes), x[nodes], atol=1e-5 * float(x.max()))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")

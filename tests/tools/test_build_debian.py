@@ -1,10 +1,9 @@
-"""The builder of the bundled graph, on a distribution of a few packages."""
+"""The builder of the bundled graph, on a made-up distribution."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections import Counter
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -16,60 +15,6 @@ assert spec is not None and spec.loader is not None
 tool = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = tool  # dataclasses look their module up by name
 spec.loader.exec_module(tool)
-
-PACKAGES = """\
-Package: libsum1
-Source: sum (1.0-2)
-Section: libs
-Description: adds
-Description-md5: aa
-Pre-Depends: zlib (>= 1) [amd64], dpkg:any
-
-Package: libsum-dev
-Source: sum
-Section: contrib/libdevel
-Description: adds, for developers
-Depends: libsum1 (= 1.0-2), missing
-
-Package: zlib
-Section: libs
-Description: squeezes
-Provides: squeezer (= 2), codec
-
-Package: dpkg
-Section: admin
-Description: installs
-Provides: codec
-Recommends: gone | codec | zlib
-
-Package: game
-Section: non-free/games
-Description: plays
-Depends: gone | libsum1 | dpkg, squeezer,
- codec
-"""
-TRANSLATION = """\
-Package: libsum1
-Description-md5: aa
-Description-en: adds numbers
- The long text mentions Fractions and 42 and x.
-"""
-
-
-def test_sources_words_and_dependencies() -> None:
-    binaries = tool.read_binaries(PACKAGES, TRANSLATION)
-    sources = tool.group_by_source(binaries)
-    assert {"libsum", "dev", "fractions", "developers"} <= sources["sum"].words and "42" not in sources["sum"].words
-    names = list(sources)
-    edges = {(names[a], names[b]) for a, b in tool.dependency_edges(binaries, sources).T}
-    # codec has two providers, so dpkg recommends what comes after it, and game's need for it makes no edge.
-    assert edges == {("sum", "zlib"), ("sum", "dpkg"), ("game", "sum"), ("game", "zlib"), ("dpkg", "zlib")}
-
-
-def test_the_section_is_the_commonest_topic() -> None:
-    assert tool.choose_section(Counter({"libs": 3, "doc": 1, "games": 1})) == "games"
-    assert tool.choose_section(Counter({"web": 1, "net": 1, "doc": 5})) == "net"
-    assert tool.choose_section(Counter({"libdevel": 1, "libs": 1, "doc": 1})) == "libs"
 
 
 def test_build_twice_gives_the_same_bytes(tmp_path: Path) -> None:
