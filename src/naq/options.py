@@ -39,11 +39,11 @@ def merge_options(owner: str, defaults: Mapping[str, Value], given: Mapping[str,
             raise OptionError(
                 f"{owner} has no option {name!r}; {did_you_mean(name, defaults) if defaults else 'it takes none.'}"
             )
-        merged[name] = _converted(owner, name, defaults[name], value)
+        merged[name] = _convert(owner, name, defaults[name], value)
     return merged
 
 
-def _converted(owner: str, name: str, default: Value, value: Any) -> Value:
+def _convert(owner: str, name: str, default: Value, value: Any) -> Value:
     kind = type(default)
     if isinstance(value, str) and kind is not str:
         value = parse_value(value)

@@ -68,7 +68,7 @@ class RecordedTraining(EpisodeTraining):
 
     def __init__(self, learner: Learner, episodes: Episodes, block: int = BLOCK) -> None:
         super().__init__(learner, episodes)
-        inputs = learner.operator.held_inputs()
+        inputs = learner.operator.dense_inputs()
         assert inputs is not None
         self._inputs, self._device = inputs, learner.device
         count = len(episodes)
@@ -87,7 +87,7 @@ class RecordedTraining(EpisodeTraining):
     @staticmethod
     def possible(learner: Learner, episodes: Episodes) -> bool:
         """Whether all nodes are read on the graph itself, and A_hat X is dense on the device."""
-        return episodes.info.get("kind") != "g-umtra" and learner.operator.held_inputs() is not None
+        return episodes.info.get("kind") != "g-umtra" and learner.operator.dense_inputs() is not None
 
     def step(self, update: int) -> torch.Tensor:
         while True:

@@ -54,10 +54,10 @@ class StreamedOperator(GraphOperator):
         self._scale = inverse_root_degrees(graph)
         self._place = np.full(graph.num_nodes, -1, dtype=np.int32)
 
-    def held_inputs(self) -> None:
+    def dense_inputs(self) -> None:
         """Nothing is formed."""
 
-    held_adjacency = held_inputs
+    device_adjacency = dense_inputs
 
     def prefers_all(self, count: int) -> bool:
         """Never: rows are made when they are read."""

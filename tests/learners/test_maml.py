@@ -116,7 +116,7 @@ def test_gram_matrices_of_inputs_that_are_held() -> None:
     known = [fields.arounds[0][own[own >= 0]] for own in columns]
     expected = fields.gram(columns, operator, known, columns.shape[1], 1 << 20)
     at_once = 2 * 2 * columns.shape[1] * operator.width
-    found = fields._gram_of(operator.held_inputs(), columns, known, columns.shape[1], at_once)
+    found = fields._gram_of(operator.dense_inputs(), columns, known, columns.shape[1], at_once)
     assert float(expected.abs().max()) > 0.1 and torch.allclose(found, expected, atol=1e-5)
 
 

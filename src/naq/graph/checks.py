@@ -43,7 +43,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None, *, warn: bool = True) -> 
     """
     if nodes is not None and (isinstance(nodes, bool) or not isinstance(nodes, int | np.integer)):
         raise GraphError(f"nodes is {nodes!r}; expected a whole number, e.g. nodes=3.")
-    matrix = _sound(adjacency, "adjacency") if sp.issparse(adjacency) else _edges_to_matrix(adjacency, nodes)
+    matrix = _check_format(adjacency, "adjacency") if sp.issparse(adjacency) else _edges_to_matrix(adjacency, nodes)
     if matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"adjacency has shape {matrix.shape}; expected a square matrix (n, n).")
     if nodes is not None and matrix.shape[0] != nodes:
@@ -67,7 +67,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None, *, warn: bool = True) -> 
     loops = row == col
     if loops.any():
         row, col = row[~loops], col[~loops]
-    single = _sorted_unique(row * n + col)
+    single = _sort_unique(row * n + col)
     duplicates = len(row) - len(single)
     del matrix, weight, present, row, col  # a large graph needs the memory of its edges several times already
     both = np.empty(2 * len(single), dtype=np.int64)
@@ -78,7 +78,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None, *, warn: bool = True) -> 
     turned += single // n
     one_way = len(single)
     del single, turned
-    both = _sorted_unique(both)
+    both = _sort_unique(both)
     one_way = len(both) - one_way
     indices_type = np.int32 if n <= np.iinfo(np.int32).max else np.int64
     indptr = np.zeros(n + 1, dtype=np.int64)
@@ -88,7 +88,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None, *, warn: bool = True) -> 
     return clean, dict(zip(CHANGES, (int(loops.sum()), int(duplicates), int(one_way))))
 
 
-def _sorted_unique(keys: np.ndarray) -> np.ndarray:
+def _sort_unique(keys: np.ndarray) -> np.ndarray:
     """As ``np.unique``, whose hash table is tens of times slower on millions of integers; sorts ``keys`` in place."""
     keys.sort()
     new = keys[1:] != keys[:-1]
@@ -180,7 +180,7 @@ def clean_arcs(arcs: Any, adjacency: sp.csr_array) -> sp.csr_array | None:
     if not sp.issparse(arcs) or arcs.shape != adjacency.shape:
         what = f"of shape {arcs.shape}" if hasattr(arcs, "shape") else f"a {type(arcs).__name__}"
         raise GraphError(f"arcs is {what}; expected a scipy sparse matrix {adjacency.shape} of weights.")
-    given = sp.coo_array(_sound(arcs, "arcs"))
+    given = sp.coo_array(_check_format(arcs, "arcs"))
     loops = np.flatnonzero(given.row == given.col)
     if len(loops):
         raise GraphError(f"arcs join node {given.row[loops[0]]} to itself; leave self-loops out.")
@@ -202,7 +202,7 @@ def clean_relations(relations: Mapping[str, Any], adjacency: sp.csr_array) -> di
             raise GraphError(f"relations hold the name {name!r}; expected text, e.g. 'cites'.")
         if not sp.issparse(given) or given.shape != adjacency.shape:
             raise GraphError(f"relation {name!r} is not a scipy sparse matrix {adjacency.shape}; make it one.")
-        coo = sp.coo_array(_sound(given, f"relation {name!r}"))
+        coo = sp.coo_array(_check_format(given, f"relation {name!r}"))
         if not coo.nnz:
             raise GraphError(f"relation {name!r} has no edges; leave it out.")
         matrix = edge_matrix((coo.row, coo.col), coo.data, adjacency.shape[0], directed=True)
@@ -244,7 +244,7 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
     if features is None:
         return None
     if sp.issparse(features):
-        features = _sound(features, "features")
+        features = _check_format(features, "features")
     else:
         try:
             features = np.asarray(features)
@@ -279,7 +279,7 @@ def clean_features(features: Any, n: int) -> sp.csr_array | np.ndarray | None:
     return np.ascontiguousarray(single)
 
 
-def _sound(matrix: Any, what: str) -> Any:
+def _check_format(matrix: Any, what: str) -> Any:
     """The matrix, once its index arrays are known to lie within its shape."""
     if hasattr(matrix, "check_format"):
         try:

@@ -264,7 +264,7 @@ class _Fields:
         if len(columns) == 1 and columns.shape[1] * width > most:
             basis = partial(operator.first_layer, fields[0])
             return FeatureGram(list(self._parts(columns[0])), basis, columns.shape[1], self.weight)
-        held = operator.held_inputs() if isinstance(operator, GraphOperator) and self.device.type == "cuda" else None
+        held = operator.dense_inputs() if isinstance(operator, GraphOperator) and self.device.type == "cuda" else None
         if held is not None and list(self.views) == [operator]:
             return self._gram_of(held, columns, fields, width)
         out = torch.zeros(*columns.shape, width, device=self.device)

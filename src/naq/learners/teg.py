@@ -129,8 +129,8 @@ class TEG(Learner):
             return vectors.sum() * 0.0
         known, asked = np.split(place.reshape(size, -1), [support.shape[1]], axis=1)
         kept = torch.tensor(episodes.mask.reshape(size, -1), dtype=vectors.dtype, device=self.device)
-        moved = self._adapted(nodes, self.norm(vectors), known, asked, kept)
-        plain = [self._picked(vectors, where) for where in (known, asked)]
+        moved = self._adapt(nodes, self.norm(vectors), known, asked, kept)
+        plain = [self._pick(vectors, where) for where in (known, asked)]
         position = slot * episodes.queries + torch.from_numpy(column).to(self.device)
 
         def loss(supports: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
@@ -151,16 +151,16 @@ class TEG(Learner):
         drop = NodeDropout(self._names, self.options.dropout, word(self.seed, f"{self.name}/dropout", update))
         return lambda nodes: multiply_thinned(self.graph, nodes, self.encoder.weight, drop)
 
-    def _picked(self, rows: torch.Tensor, where: np.ndarray) -> torch.Tensor:
+    def _pick(self, rows: torch.Tensor, where: np.ndarray) -> torch.Tensor:
         return rows[torch.from_numpy(where).to(self.device)]
 
-    def _adapted(
+    def _adapt(
         self, nodes: np.ndarray, x: torch.Tensor, known: np.ndarray, asked: np.ndarray, kept: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Coordinates of supports and queries after adaptation, given those of ``nodes`` and who is where."""
-        h = self._picked(self._structure, nodes)
-        supports = Points(self._picked(x, known), self._picked(h, known), kept.new_ones(known.shape))
-        return self.adaptation(supports, Points(self._picked(x, asked), self._picked(h, asked), kept))
+        h = self._pick(self._structure, nodes)
+        supports = Points(self._pick(x, known), self._pick(h, known), kept.new_ones(known.shape))
+        return self.adaptation(supports, Points(self._pick(x, asked), self._pick(h, asked), kept))
 
     @torch.no_grad()
     def solve(self, tasks: Tasks) -> np.ndarray:
@@ -174,7 +174,7 @@ class TEG(Learner):
         found = np.empty(tasks.query.shape, dtype=np.int64)
         for start in range(0, len(tasks), step):
             part = slice(start, start + step)
-            supports, queries = self._adapted(nodes, x, known[part], asked[part], x.new_ones(asked[part].shape))
+            supports, queries = self._adapt(nodes, x, known[part], asked[part], x.new_ones(asked[part].shape))
             prototypes = supports.unflatten(1, (tasks.way, tasks.shot)).mean(dim=2)
             found[part] = pair_distances(queries, prototypes).argmin(dim=2).cpu().numpy()
         return found
@@ -302,7 +302,7 @@ class EquivariantLayer(nn.Module):
 
     def forward(self, one: Points, two: Points) -> tuple[Points, Points]:
         to_one, to_two = self._messages(one, two)
-        return self._changed(one, two, to_one), self._changed(two, one, to_two.transpose(1, 2))
+        return self._change(one, two, to_one), self._change(two, one, to_two.transpose(1, 2))
 
     def _messages(self, one: Points, two: Points) -> torch.Tensor:
         """(2, tasks, points of one, points of two, hidden): messages to ``one``, then those to ``two``."""
@@ -312,7 +312,7 @@ class EquivariantLayer(nn.Module):
         to_two = apart + (one.h @ other)[:, :, None] + (two.h @ own)[:, None]
         return F.silu(self.message.after_first(torch.stack([to_one, to_two])))
 
-    def _changed(self, points: Points, senders: Points, messages: torch.Tensor) -> Points:
+    def _change(self, points: Points, senders: Points, messages: torch.Tensor) -> Points:
         """``points`` after messages (tasks, points, senders, hidden)."""
         there = senders.kept[:, None]
         steps = self.move(messages) * (there / there.sum(dim=2, keepdim=True).clamp(min=1))

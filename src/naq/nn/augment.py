@@ -71,7 +71,7 @@ class AugmentedOperator:
         """Rows of A_hat' for ``nodes``, columns renumbered by first use, and the nodes those columns are."""
         adjacency = self.graph.adjacency
         wanted = np.asarray(nodes, dtype=np.int64)
-        found = _thinned_field(adjacency.indptr, adjacency.indices, wanted, self._keys, self.drop_edge, self._place)
+        found = _thin_field(adjacency.indptr, adjacency.indices, wanted, self._keys, self.drop_edge, self._place)
         indptr, indices, data, around = found
         return SparseRows(indptr, indices, data, (len(nodes), len(around))), around
 
@@ -79,7 +79,7 @@ class AugmentedOperator:
         """Kept neighbours of ``nodes`` without self-loops, ascending: indptr (m + 1,) int64 and ids int32."""
         adjacency = self.graph.adjacency
         wanted = np.asarray(nodes, dtype=np.int64)
-        return _thinned_rows(adjacency.indptr, adjacency.indices, wanted, self._keys, self.drop_edge)
+        return _thin_rows(adjacency.indptr, adjacency.indices, wanted, self._keys, self.drop_edge)
 
     def adjacency_around(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Kept neighbours, indptr (n + 1,) and ids: of all nodes within two hops of ``nodes``, none of the others."""
@@ -119,7 +119,7 @@ def _kept(u: Any, v: Any, keys: Any, drop: Any) -> Any:
 
 
 @njit(cache=True)
-def _thinned_rows(indptr: Any, indices: Any, nodes: Any, keys: Any, drop: Any) -> Any:
+def _thin_rows(indptr: Any, indices: Any, nodes: Any, keys: Any, drop: Any) -> Any:
     out = np.zeros(len(nodes) + 1, dtype=np.int64)
     total = 0
     for u in nodes:
@@ -137,7 +137,7 @@ def _thinned_rows(indptr: Any, indices: Any, nodes: Any, keys: Any, drop: Any) -
 
 
 @njit(cache=True)
-def _thinned_scale(indptr: Any, indices: Any, u: Any, keys: Any, drop: Any) -> Any:
+def _thin_scale(indptr: Any, indices: Any, u: Any, keys: Any, drop: Any) -> Any:
     degree = 1
     for e in range(indptr[u], indptr[u + 1]):
         degree += _kept(u, indices[e], keys, drop)
@@ -145,9 +145,9 @@ def _thinned_scale(indptr: Any, indices: Any, u: Any, keys: Any, drop: Any) -> A
 
 
 @njit(cache=True)
-def _thinned_field(indptr: Any, indices: Any, nodes: Any, keys: Any, drop: Any, place: Any) -> Any:
+def _thin_field(indptr: Any, indices: Any, nodes: Any, keys: Any, drop: Any, place: Any) -> Any:
     """CSR rows of A_hat', entries in ascending order of node as in the whole matrix, columns numbered by first use."""
-    starts, neighbors = _thinned_rows(indptr, indices, nodes, keys, drop)
+    starts, neighbors = _thin_rows(indptr, indices, nodes, keys, drop)
     size = len(neighbors) + len(nodes)
     out = np.empty(len(nodes) + 1, dtype=np.int64)
     local, data = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.float32)
@@ -165,7 +165,7 @@ def _thinned_field(indptr: Any, indices: Any, nodes: Any, keys: Any, drop: Any, 
                 e += 1
             if place[v] < 0:
                 place[v], around[used] = used, v
-                scale[used] = _thinned_scale(indptr, indices, v, keys, drop)
+                scale[used] = _thin_scale(indptr, indices, v, keys, drop)
                 used += 1
             local[count] = place[v]
             count += 1

@@ -90,7 +90,7 @@ class GraphOperator:
         """Make A_hat X when it is first read: not every learner reads it."""
         if self.formed and not self._ready:
             propagated = self.propagated()
-            self._dense = self._held(propagated)
+            self._dense = self._as_dense(propagated)
             if self._dense is None:
                 self._split(propagated)
         self._ready = True
@@ -99,16 +99,16 @@ class GraphOperator:
         """A_hat X."""
         return self.graph.propagated_features()
 
-    def _held(self, matrix: np.ndarray | sp.csr_array) -> torch.Tensor | None:
+    def _as_dense(self, matrix: np.ndarray | sp.csr_array) -> torch.Tensor | None:
         """The matrix on the device if it is dense or fits there as such."""
         if isinstance(matrix, np.ndarray):
             return torch.from_numpy(matrix if matrix.flags.writeable else matrix.copy()).to(self.device)
         n, d = matrix.shape
         if self.device.type == "cpu" or 4 * n * d > min(DENSE_BYTES, free_bytes(self.device) / 2):
             return None
-        return self._sent(matrix).to_dense()
+        return self._to_device(matrix).to_dense()
 
-    def _sent(self, matrix: sp.csr_array) -> torch.Tensor:
+    def _to_device(self, matrix: sp.csr_array) -> torch.Tensor:
         return csr_tensor(matrix.indptr, matrix.indices, matrix.data, matrix.shape, self.device, torch.float32)
 
     def _split(self, propagated: sp.csr_array) -> None:
@@ -153,7 +153,7 @@ class GraphOperator:
         if self.device.type == "cpu" and isinstance(features, np.ndarray):
             return torch.from_numpy(features[nodes]) @ weight
         if self._inputs is None:
-            self._inputs = self._held(features)
+            self._inputs = self._as_dense(features)
         if self._inputs is not None:
             return self._inputs[torch.from_numpy(nodes).to(self.device, non_blocking=True)] @ weight
         return sparse_product(take_rows(features, nodes), weight)
@@ -173,7 +173,7 @@ class GraphOperator:
         blocks = np.split(np.arange(n), range(self.block, n, self.block))
         for nodes in blocks:
             inner[nodes[0] : nodes[-1] + 1] = make(nodes)
-        whole = self.held_adjacency()
+        whole = self.device_adjacency()
         if whole is not None:
             return finish(whole @ inner, columns)
         out = torch.empty_like(inner)
@@ -183,17 +183,17 @@ class GraphOperator:
             out[nodes[0] : nodes[-1] + 1] = finish(values, columns)
         return out
 
-    def held_inputs(self) -> torch.Tensor | None:
+    def dense_inputs(self) -> torch.Tensor | None:
         """A_hat X as the one dense matrix on the device; None where it is not held so."""
         self._form()
         return self._dense
 
-    def held_adjacency(self) -> torch.Tensor | None:
+    def device_adjacency(self) -> torch.Tensor | None:
         """A_hat as a sparse matrix on an accelerator; None on the CPU, where its rows are read in place."""
         if self.device.type == "cpu":
             return None
         if self._adjacency is None:
-            self._adjacency = self._sent(self.adjacency)
+            self._adjacency = self._to_device(self.adjacency)
         return self._adjacency
 
     def dense_rows(self, nodes: np.ndarray) -> torch.Tensor:

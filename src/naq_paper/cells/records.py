@@ -100,7 +100,7 @@ def pack_records(records: Iterable[Record]) -> bytes:
 def unpack_records(content: bytes, path: str | Path) -> list[Record]:
     """The finished records that were packed, all of them checked; ``path`` is named in errors."""
     try:
-        data = _unpacked(content)
+        data = _unpack(content)
         if data.get("format") in OUTDATED:
             raise OutdatedRecords(path)
         if data.get("format") != FORMAT:
@@ -116,7 +116,7 @@ def unpack_records(content: bytes, path: str | Path) -> list[Record]:
     return records
 
 
-def _unpacked(content: bytes) -> dict[str, Any]:
+def _unpack(content: bytes) -> dict[str, Any]:
     """The JSON of a pack, not yet checked."""
     reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
     # JSON of results shrinks to a tenth, hardly to a hundredth; its objects take ten times the text

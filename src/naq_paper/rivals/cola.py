@@ -124,10 +124,10 @@ class COLA(TrainedEmbedder):
 
     def loss(self, piece: Piece, update: int) -> torch.Tensor:
         queries = self.queries(piece.seeds, update)
-        seen = self._encoded(self.online, 1, piece, update)
+        seen = self._encode_view(self.online, 1, piece, update)
         anchors = F.normalize(self.head(seen.index_select(0, queries.ravel())), dim=1).view(*queries.shape, -1)
         with torch.no_grad():
-            keys = [F.normalize(self._encoded(self.target, view, piece, update), dim=1) for view in (2, 3)]
+            keys = [F.normalize(self._encode_view(self.target, view, piece, update), dim=1) for view in (2, 3)]
         losses = []
         for one, other in ((0, 1), (1, 0)):
             support = most_similar(keys[one][queries.ravel()], keys[other], self.options.shot)
@@ -149,7 +149,7 @@ class COLA(TrainedEmbedder):
         own = (anchors * support.mean(dim=2)).sum(dim=2) / temperature
         return (logits.logsumexp(dim=2) - own).mean()
 
-    def _encoded(self, encoder: nn.Module, view: int, piece: Piece, update: int) -> torch.Tensor:
+    def _encode_view(self, encoder: nn.Module, view: int, piece: Piece, update: int) -> torch.Tensor:
         return encoder(piece, *draw_view(self, piece, view, update), self.generator(f"dropout{view}", update))
 
     def after_step(self, update: int) -> None:

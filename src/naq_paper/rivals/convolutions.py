@@ -85,13 +85,13 @@ class Convolutions(nn.Module):
         first = self.weights[0] if columns is None else self.weights[0] * columns[:, None]
         values = piece.inputs(first)
         for layer in range(len(self.weights)):
-            values = self._activated(layer, spread @ values + self.biases[layer])
+            values = self._activate(layer, spread @ values + self.biases[layer])
             if layer + 1 < len(self.weights):
                 kept = drop_values(values, self.dropout if self.training else 0.0, generator)
                 values = kept @ self.weights[layer + 1]
         return values
 
-    def _activated(self, layer: int, values: torch.Tensor) -> torch.Tensor:
+    def _activate(self, layer: int, values: torch.Tensor) -> torch.Tensor:
         if layer >= len(self.norms):
             return values
         values = self.norms[layer](values)
@@ -111,7 +111,7 @@ class Convolutions(nn.Module):
             held = torch.empty(n, width, device=operator.device)
             for start in range(0, n, block):
                 rows, around = operator.field(np.arange(start, min(n, start + block)))
-                values = self._activated(layer, sparse_product(rows, source(around)) + self.biases[layer])
+                values = self._activate(layer, sparse_product(rows, source(around)) + self.biases[layer])
                 held[start : start + rows.shape[0]] = values if final else values @ self.weights[layer + 1]
             source = _rows_of(held)
         self.train(training)

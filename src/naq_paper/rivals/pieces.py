@@ -91,7 +91,7 @@ class Piece:
 
     @cached_property
     def _plain(self) -> Spread:
-        return Spread(self, self._normalized(torch.ones(len(self._edge), device=self.device)))
+        return Spread(self, self._normalize(torch.ones(len(self._edge), device=self.device)))
 
     def spread(self, drop: float = 0.0, generator: torch.Generator | None = None) -> Spread:
         """A_hat' with edges dropped by numbers of ``generator``; the graph as it is for ``drop`` 0."""
@@ -99,9 +99,9 @@ class Piece:
             return self._plain
         keep = (torch.rand(self.num_edges + 1, generator=generator) >= drop).float()
         keep[self.num_edges] = 1.0  # self-loops stay
-        return Spread(self, self._normalized(keep.to(self.device)[self._edge]))
+        return Spread(self, self._normalize(keep.to(self.device)[self._edge]))
 
-    def _normalized(self, keep: torch.Tensor) -> torch.Tensor:
+    def _normalize(self, keep: torch.Tensor) -> torch.Tensor:
         degree = torch.zeros(len(self.nodes), dtype=torch.float64, device=self.device)
         degree.index_add_(0, self.rows, keep.double())
         scale = degree.rsqrt()
@@ -228,12 +228,12 @@ class PieceSampler:
         seeds = self._dealt[1][number]
         draws = word(self.seed, "pieces/neighbours", update)
         adjacency = self.graph.adjacency
-        nodes = _extended(adjacency.indptr, adjacency.indices, seeds, self.hops, self.fanout, draws)
+        nodes = _extend(adjacency.indptr, adjacency.indices, seeds, self.hops, self.fanout, draws)
         return Piece(self.graph, self.device, nodes, len(seeds))
 
 
 @njit(cache=True)
-def _extended(indptr: Any, indices: Any, seeds: Any, hops: Any, fanout: Any, word: Any) -> Any:
+def _extend(indptr: Any, indices: Any, seeds: Any, hops: Any, fanout: Any, word: Any) -> Any:
     """The seeds, then drawn neighbours of theirs, hop by hop, each node once."""
     seen = np.zeros(len(indptr) - 1, dtype=np.bool_)
     seen[seeds] = True

@@ -173,7 +173,7 @@ class SUGRL(TrainedEmbedder):
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
         inner = self._by_blocks(self._inner)
-        vectors = self._by_blocks(lambda nodes: self._averaged(nodes, lambda around: inner[self._placed(around)]))
+        vectors = self._by_blocks(lambda nodes: self._average(nodes, lambda around: inner[self._on_device(around)]))
         return F.normalize(vectors, dim=1) if self.options.normalize else vectors
 
     def _by_blocks(self, rows_of: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
@@ -187,18 +187,18 @@ class SUGRL(TrainedEmbedder):
     def _inner(self, nodes: np.ndarray) -> torch.Tensor:
         """Rows of the perceptron's output, before the last average."""
         inputs = partial(self.operator.inputs, weight=self.weight1)
-        return self._layers(inputs(nodes) if self.options.encoder == "mlp" else self._averaged(nodes, inputs))
+        return self._layers(inputs(nodes) if self.options.encoder == "mlp" else self._average(nodes, inputs))
 
-    def _averaged(self, nodes: np.ndarray, rows_of: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
+    def _average(self, nodes: np.ndarray, rows_of: Callable[[np.ndarray], torch.Tensor]) -> torch.Tensor:
         """Rows of A_hat V for some nodes, with the degrees of the whole graph."""
         rows, around = self.operator.field(nodes)
         values = rows_of(around)
         if not self.options.ogb:
             return sparse_product(rows, values)
         root = torch.from_numpy(np.sqrt(self.graph.degrees + 1.0).astype(np.float32)).to(self.device)[:, None]
-        return sparse_product(rows, values * root[self._placed(around)]) / root[self._placed(nodes)]
+        return sparse_product(rows, values * root[self._on_device(around)]) / root[self._on_device(nodes)]
 
-    def _placed(self, nodes: np.ndarray) -> torch.Tensor:
+    def _on_device(self, nodes: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(nodes).to(self.device)
 
 

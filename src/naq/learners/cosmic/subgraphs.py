@@ -126,7 +126,7 @@ def induced_edges(adjacency: sp.csr_array, members: np.ndarray) -> np.ndarray:
         members: (m, k) node ids.
     """
     out = np.zeros((*members.shape, members.shape[1]), dtype=np.float32)
-    _induced(adjacency.indptr, adjacency.indices, members, out)
+    _induce(adjacency.indptr, adjacency.indices, members, out)
     return out
 
 
@@ -139,7 +139,7 @@ def centre_weights(adjacency: sp.csr_array, members: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _joined(indptr: Any, indices: Any, a: Any, b: Any) -> Any:
+def _join(indptr: Any, indices: Any, a: Any, b: Any) -> Any:
     """Whether b is among the sorted neighbours of a; looked up in the shorter of the two lists."""
     if indptr[a + 1] - indptr[a] > indptr[b + 1] - indptr[b]:
         a, b = b, a
@@ -154,10 +154,10 @@ def _joined(indptr: Any, indices: Any, a: Any, b: Any) -> Any:
 
 
 @njit(cache=True, parallel=True)
-def _induced(indptr: Any, indices: Any, members: Any, out: Any) -> None:
+def _induce(indptr: Any, indices: Any, members: Any, out: Any) -> None:
     for row in prange(len(members)):
         own = members[row]
         for i in range(len(own)):
             for j in range(i):
-                if own[i] >= 0 and own[j] >= 0 and _joined(indptr, indices, own[i], own[j]):
+                if own[i] >= 0 and own[j] >= 0 and _join(indptr, indices, own[i], own[j]):
                     out[row, i, j] = out[row, j, i] = 1.0

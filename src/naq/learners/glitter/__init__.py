@@ -110,13 +110,13 @@ class Glitter(Learner):
         self.steps = self.options.inner_steps or (20 if self.way == 10 else 5)
         self.space = RowOperator(self.graph, self.options.scale, self.device)
         h = self.hidden
-        self.first = self._drawn("first", (self.space.width, 3 * h if self.k_keep else h), h)
-        self.second = self._drawn("second", (h, h), h)
-        self.second_bias = self._drawn("second_bias", (1, h), h)
-        self.classifier = self._drawn("classifier", (h, self.way), self.way)
-        self.classifier_bias = self._drawn("classifier_bias", (1, self.way), self.way)
+        self.first = self._draw_weights("first", (self.space.width, 3 * h if self.k_keep else h), h)
+        self.second = self._draw_weights("second", (h, h), h)
+        self.second_bias = self._draw_weights("second_bias", (1, h), h)
+        self.classifier = self._draw_weights("classifier", (h, self.way), self.way)
+        self.classifier_bias = self._draw_weights("classifier_bias", (1, self.way), self.way)
 
-    def _drawn(self, purpose: str, shape: tuple[int, int], outputs: int) -> nn.Parameter:
+    def _draw_weights(self, purpose: str, shape: tuple[int, int], outputs: int) -> nn.Parameter:
         return uniform(shape, outputs, self.generator(f"weights/{purpose}"), self.device)
 
     def loss(self, episodes: Episodes, update: int = 0) -> torch.Tensor:
@@ -140,7 +140,7 @@ class Glitter(Learner):
 
     def _outer_loss(self, view: PlainTasks | LearnedTask, mask: np.ndarray, purpose: str) -> torch.Tensor:
         """(tasks,) CE(queries) + L_con at the adapted weights; its gradient goes to the initial ones."""
-        vectors, logits = self._adapted(view, purpose)
+        vectors, logits = self._adapt(view, purpose)
         kept = torch.from_numpy(mask).to(self.device).flatten(1)
         supports = vectors.shape[1] - kept.shape[1]
         loss = (self._entropy(logits[:, supports:]) * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
@@ -151,7 +151,7 @@ class Glitter(Learner):
         slots = torch.arange(self.way, device=self.device).repeat_interleave(logits.shape[1] // self.way)
         return F.cross_entropy(logits.transpose(1, 2), slots.expand(len(logits), -1), reduction="none")
 
-    def _adapted(self, view: PlainTasks | LearnedTask, purpose: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def _adapt(self, view: PlainTasks | LearnedTask, purpose: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors and answers of supports, then queries, by the weights that the inner loop gives."""
         draws = (self._draw(purpose, step) for step in range(self.steps))
 
@@ -193,7 +193,7 @@ class Glitter(Learner):
         support, query = (part.reshape(len(tasks), self.way, -1) for part in (tasks.support, tasks.query))
         found = np.empty(tasks.query.shape, dtype=np.int64)
         for view in self._views(Episodes(support, query, np.ones(query.shape, dtype=bool))):
-            _, logits = self._adapted(view, "solve")
+            _, logits = self._adapt(view, "solve")
             found[view.tasks] = logits[:, tasks.support.shape[1] :].argmax(dim=2).cpu().numpy()
         return found
 

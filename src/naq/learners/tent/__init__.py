@@ -106,9 +106,9 @@ class ModulatedLayers(nn.Module):
     def forward(self, task: torch.Tensor) -> Layers:
         """The layers of the episode that ``task`` describes."""
         first, second = (task @ self.generator_weight + self.generator_bias).chunk(2)
-        return *self._modulated(self.weight1, self.bias1, first), *self._modulated(self.weight2, self.bias2, second)
+        return *self._modulate(self.weight1, self.bias1, first), *self._modulate(self.weight2, self.bias2, second)
 
-    def _modulated(
+    def _modulate(
         self, weight: torch.Tensor, bias: torch.Tensor, made: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         h = self.width
