@@ -4,16 +4,7 @@ Every file of this package is written by :func:`write_atomically` and carries a 
 verified when it is read.
 """
 
-from naq.files.arrays import (
-    Members,
-    checksum_of,
-    is_text,
-    open_zip,
-    read_npz,
-    read_tensors,
-    write_npz,
-    write_tensors,
-)
+from naq.files.arrays import Members, checksum_of, is_text, open_zip, read_npz, read_tensors, write_npz, write_tensors
 from naq.files.disk import (
     NO_SPACE,
     cache_folder,

@@ -89,7 +89,7 @@ def clean_adjacency(adjacency: Any, nodes: int | None, *, warn: bool = True) -> 
 
 
 def _sort_unique(keys: np.ndarray) -> np.ndarray:
-    """As ``np.unique``, whose hash table is tens of times slower on millions of integers; sorts ``keys`` in place."""
+    """As ``np.unique``, without its hash table; sorts ``keys`` in place."""
     keys.sort()
     new = keys[1:] != keys[:-1]
     return keys if new.all() else keys[np.concatenate([[True], new])]

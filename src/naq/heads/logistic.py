@@ -7,9 +7,8 @@ L-BFGS.
 .. math::
     \min_{W, b} \sum_{i \in \text{support}} -\log \mathrm{softmax}(W z_i + b)_{y_i} + \frac{1}{2 C} \lVert W \rVert_F^2
 
-The intercept is not penalised, so with C = 1e4 the true optimum can be far worse than the point where L-BFGS stops:
-on raw counts it loses tens of points. The optimiser's path and its stopping rule therefore are part of the head, and
-later scikit-learn releases, which stop by another rule, give other numbers.
+With C = 1e4 the true optimum can be far worse than the point where L-BFGS stops, so the optimiser's path and its
+stopping rule are part of the head; later scikit-learn releases stop by another rule and give other numbers.
 """
 
 from __future__ import annotations

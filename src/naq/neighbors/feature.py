@@ -4,10 +4,8 @@ r"""Neighbours by features: top-k of cosine, negative Euclidean or Jaccard simil
     S_{ij} = \frac{x_i \cdot x_j}{|x_i||x_j|}, \qquad S_{ij} = -|x_i - x_j|, \qquad
     S_{ij} = \frac{|a_i \cap a_j|}{|a_i \cup a_j|}
 
-Exact: sparse features go through an inverted index: time sum of squared document frequencies, memory O(n) per thread.
-Dense features, and CUDA, go through blocks of matrix products: memory O(block x n). Nothing is n x n. Where this is
-more than some minutes of work (``prefer_exact``), :mod:`naq_scale.near_features` finds nearly all of the same
-neighbours in time that grows with n; the share is measured on a sample and written into the table (``info["recall"]``).
+Exact by :mod:`naq.neighbors.feature_exact`; where that is more than some minutes of work (``prefer_exact``),
+:mod:`naq_scale.near_features` finds nearly all of the same neighbours and states their share.
 """
 
 from __future__ import annotations
@@ -22,24 +20,20 @@ import scipy.sparse as sp
 from naq.device import checked_device
 from naq.errors import OptionError
 from naq.graph import Graph
-from naq.neighbors.feature_exact import (
-    METRICS,
-    block_topk,
-    inverted_index_topk,
-)
+from naq.neighbors.feature_exact import METRICS, block_topk, inverted_index_topk
 from naq.neighbors.table import NeighborTable, cached, check_fill, check_k, fill_table
 from naq.neighbors.topk import Progress
 from naq.options import imported
 
 SEARCHES = ("auto", "exact", "approximate")
 EXACT_VISITS = 1.5e11
-"""Sparse features on the CPU: the largest sum of squared document frequencies; some 2.6 ns each on one core."""
+"""Sparse features on the CPU: the largest sum of squared document frequencies."""
 EXACT_PRODUCTS = 6e12
-"""Dense features on the CPU: most multiplications, n^2 (columns + ``SELECTION``); some 0.04 ns each on one core."""
+"""Dense features on the CPU: most multiplications, n^2 (columns + ``SELECTION``)."""
 SELECTION = 1250
 """What it costs to choose the best among the scores, for a pair of rows, in multiplications."""
 EXACT_NODES_CUDA = 1_000_000
-"""On CUDA, under Euclid three times as many: 2.45 million rows of 100 numbers take 43 s (docs/scale.md)."""
+"""On CUDA; under Euclid three times as many."""
 
 
 def feature_neighbors(
@@ -50,11 +44,10 @@ def feature_neighbors(
 
     Args:
         metric: ``cosine``; ``euclidean`` (scores are negative distances); ``jaccard`` (of the non-zero positions).
-        search: ``exact`` compares all nodes that have something in common; ``approximate`` takes time that grows with
-            the nodes and finds nearly all of the same neighbours, with the same scores; ``auto`` is exact where that
-            takes some minutes at most (``prefer_exact``). An approximate table states its ``info["recall"]``, measured
-            on 512 nodes: the share of the exact table's neighbours that it has; ``info["recall_with_ties"]`` also
-            counts those that are as near as the last of the exact table.
+        search: ``exact`` compares all nodes that have something in common; ``approximate`` finds nearly all of the same
+            neighbours, with the same scores, in time that grows with the nodes; ``auto`` is exact where that takes some
+            minutes at most. An approximate table states its ``info["recall"]``, the share of the exact table's
+            neighbours of 512 nodes, and ``info["recall_with_ties"]``, with others that are as near as the last.
         fill: under cosine and Jaccard a similarity of exactly 0 means nothing in common and makes no neighbour, so a
             node may have fewer than k; an all-zero row has none. ``none`` leaves -1, ``lowest`` completes with the
             lowest ids (as the paper's code), ``random`` with random nodes.

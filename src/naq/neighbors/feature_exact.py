@@ -1,12 +1,8 @@
 """Metrics of feature rows, and exact top-k by them.
 
-Sparse features on the CPU go through an inverted index, a row at a time: a row meets the rows that share a column with
-it, through the lists of its columns. The work is the sum over columns of the squared number of rows that have it;
-memory O(n) per thread. Under cosine and Jaccard the others have a score of 0 and are not neighbours; under Euclid they
-are offered from the shortest on until none can enter.
-
-Dense features, and any on CUDA, go through blocks of matrix products in torch. Both round float64 scores to float32,
-ties to the lowest id.
+Sparse features on the CPU go through an inverted index: a row meets the rows that share a column with it. The work is
+the sum of squared column counts, the memory O(n) per thread. Under Euclid rows that were not met are offered from the
+shortest on until none can enter. Dense features, and any on CUDA, go through blocks of matrix products in torch.
 """
 
 from __future__ import annotations

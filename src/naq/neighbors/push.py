@@ -16,8 +16,7 @@ u visits :math:`d_u` edges and lowers the energy :math:`\tfrac12 r^T M^{-1} r` o
 boundary get a separate short push without over-relaxation. It leaves a share m of its mass, and :math:`R_{uj} = d_j
 R_{ju} / d_u` turns what it has settled, :math:`0 \le p^{(j)} \le R_{j\cdot}`, into a correction of the score of j after
 which its error is at most :math:`\epsilon m \sqrt{d_i d_j}`. Where that does not decide, the tolerance is divided by
-four while ``REFINE_VISITS`` last. Twins, nodes with the same neighbours, have equal scores whatever the tolerance, so
-that a boundary between them is left alone.
+four while ``REFINE_VISITS`` last. A boundary between twins, nodes with the same neighbours, is left alone.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ BACK = 1e-2
 REFINEMENTS = 4
 """How often an unsettled node's tolerance is divided by four."""
 REFINE_VISITS, REFINE_TOTAL = 100_000, 10_000_000_000
-"""No refinement is begun that would bring a node above so many edge visits: hubs make everything near everything. In a
-small graph a node may have its share of the total, ten times as many at most: a refined row costs little there."""
+"""No refinement is begun that would bring a node above so many edge visits; in a small graph above its share of the
+total, ten times as many at most."""
 SLACK = 0.1
 """Signed residuals cancel: the error seen at the boundary is about a tenth of the bound."""
 DEEPENINGS = 64

@@ -21,7 +21,7 @@ from naq.options import check_whole
 from naq.random import stream
 
 LARGE = 1 << 26
-"""Bytes of an array above which a table is not compressed: it would get a sixth smaller in twenty times as long."""
+"""Bytes of an array above which a table is not compressed."""
 CACHE_FORMAT = 2
 """Files of the first format have no checksum; they are not looked for."""
 FILLS = ("none", "lowest", "random", "feature")

@@ -2,9 +2,8 @@ r"""Neighbours of dense vectors: top-k by cosine, exact in blocks, or nearly so 
 
 .. math:: S_{ij} = \frac{z_i \cdot z_j}{|z_i| |z_j|}
 
-Exact: O(n^2 d) products and O(block x n) memory. Above ``EXACT_NODES`` nodes :mod:`naq_scale.near_vectors`, where the
-work per node does not grow with their number. What share of the true neighbours that finds is measured on a sample and
-written into the table (``info["recall"]``).
+Exact: O(n^2 d) products and O(block x n) memory. Above ``EXACT_NODES`` nodes by :mod:`naq_scale.near_vectors`, whose
+share of the true neighbours, measured on a sample, is in ``info["recall"]``.
 """
 
 from __future__ import annotations

@@ -24,12 +24,11 @@ NODE = np.dtype(list(_FIELDS.items()))
 def walk_memory(
     indptr: np.ndarray, threads: int, dense_up_to: int = 1 << 18
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Memory of every thread for a walk forward and one back; both kinds cost the same at 250,000 nodes.
+    """Memory of every thread for a walk forward and one back.
 
     Shapes:
-        - nodes: (threads, 2, n), or n + 1 if nodes are kept as they are met: the last never is
+        - nodes: (threads, 2, n); n + 1 with hash tables, where the last is never met
         - lists: (threads, 4, n + 1): nodes touched of both walks, and two fronts
-        - tables: hash tables, or None
     """
     n = len(indptr) - 1
     lists = np.empty((threads, 4, n + 1), dtype=np.int32)

@@ -19,12 +19,11 @@ PROPAGATED_ENTRIES = 200_000_000
 """A_hat X is formed once if it has at most this many entries (1.6 GB); else its rows are formed when they are read."""
 
 CROWDED = 0.1
-"""Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones, ten times as fast per number."""
+"""Columns of A_hat X with a larger share of non-zeros are multiplied as dense ones."""
 CROWDED_BYTES = 1 << 29
 """Most bytes of such columns."""
 DENSE_BYTES = 1 << 32
-"""On an accelerator X and A_hat X are held dense up to this size, and while twice as much is free there: gathering rows
-of a dense matrix there is the fastest product."""
+"""On an accelerator X and A_hat X are dense up to this size, and while twice as much is free there."""
 MANY = 16
 """On an accelerator the vectors of n / MANY nodes or more are computed sooner as rows of all vectors."""
 BLOCK = 8192
@@ -159,8 +158,7 @@ class GraphOperator:
         return sparse_product(take_rows(features, nodes), weight)
 
     def prefers_all(self, count: int) -> bool:
-        """Whether vectors of ``count`` nodes are computed sooner as rows of those of all nodes: on a GPU finding the
-        receptive field takes longest."""
+        """Whether vectors of ``count`` nodes are computed sooner as rows of those of all nodes."""
         return self.device.type == "cuda" and not torch.is_grad_enabled() and count * MANY >= self.graph.num_nodes
 
     def propagate_all(

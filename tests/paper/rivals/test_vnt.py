@@ -19,16 +19,7 @@ from naq.testing import check_resume
 from naq_paper.rivals import vnt
 from naq_paper.rivals.pieces import Piece
 from naq_paper.rivals.vnt import VNT
-from naq_paper.rivals.vnt.bert import (
-    Drops,
-    Frozen,
-    GraphBert,
-    Tuning,
-    absence,
-    attend,
-    class_indices,
-    tune,
-)
+from naq_paper.rivals.vnt.bert import Drops, Frozen, GraphBert, Tuning, absence, attend, class_indices, tune
 from naq_paper.rivals.vnt.node_sequences import FAR, hop_codes, role_ids, sequences, wl_colors
 
 HIDDEN = 12

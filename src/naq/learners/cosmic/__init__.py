@@ -61,7 +61,7 @@ from naq.options import Value, option
 from naq.random import stream
 
 CACHE_FROM = 5_000
-"""Graphs with fewer nodes get their sub-graphs faster than a file is read."""
+"""Fewer nodes are not worth a file of their sub-graphs."""
 SUBGRAPH = 20
 """Nodes of a sub-graph, its centre included."""
 TEMPERATURE = 0.07

@@ -58,7 +58,7 @@ from naq_paper.rivals.vnt.node_sequences import CODES, check_context, sequences
 BLOCK = 4096
 """Nodes embedded at once."""
 CACHE_FROM = 5_000
-"""Graphs with fewer nodes get their context faster than a file is read."""
+"""Fewer nodes are not worth a file of their context."""
 TUNING_BYTES = 1 << 29
 """What tasks that are tuned together may take."""
 TUNED_TOGETHER = 256
