@@ -18,6 +18,7 @@ from naq.io.tables import roles
 from naq.io.tables.columns import Feature
 from naq.io.tables.edges import UNWEIGHTED, Edges
 from naq.io.tables.features import NOTES_FROM, class_columns, join_features, quote_names
+from naq.io.tables.icebug import is_icebug, read_icebug
 from naq.io.tables.nodes import Nodes, check_vectors, read_nodes, vector_file
 from naq.io.tables.reading import (
     DUCKDB_SUFFIXES,
@@ -85,6 +86,12 @@ def _import_graph(edges: Any, nodes: Any, choice: Choice, name: str | None) -> I
         return _assemble(edge_table, of_nodes, OWN_ENDS, choice, name or stem(Path(edges)))
     title = name or (stem(Path(edges)) if isinstance(edges, str | Path) else "graph")
     node_table: Table | None = None
+    by_row = isinstance(edges, str | Path) and is_icebug(Path(edges).expanduser())
+    if by_row:
+        if nodes is not None:
+            raise DataError(f"{edges} holds its nodes itself; leave --nodes out.")
+        (edges, nodes), choice = read_icebug(Path(edges).expanduser()), _as_given(choice, directed=True)
+        edges, nodes = (next(iter(one.values())) if len(one) == 1 else one for one in (edges, nodes))
     if nodes is None and _in_duckdb(edges) and (choice.nodes_query or has_table(Path(edges).expanduser(), "nodes")):
         nodes = edges
     for flag, given in (("edges", edges), ("nodes", nodes)):
@@ -109,13 +116,13 @@ def _import_graph(edges: Any, nodes: Any, choice: Choice, name: str | None) -> I
         return _assemble(table, node_table, OWN_ENDS, _as_given(choice, directed, weight="weight"), title, by_row=True)
     if (several := tables_by_type(edges)) is not None:
         edge_table, joined = _join_edges(several, node_table, choice)
-        made = _assemble(edge_table, node_table, OWN_ENDS, joined, title)
+        made = _assemble(edge_table, node_table, OWN_ENDS, joined, title, by_row=by_row)
         if made.graph.recipe is not None:  # as they are called in the files
             named = zip(EDGE_ROLES, (choice.source, choice.target, choice.weight, choice.edge_type))
             made.graph.recipe["edges"] |= {role: name for role, name in named if name}
         return made
     edge_table, found, choice = _edge_table(edges, node_table, choice)
-    return _assemble(edge_table, node_table, found, choice, title)
+    return _assemble(edge_table, node_table, found, choice, title, by_row=by_row)
 
 
 def _join_edges(tables: Mapping[str, Any], node_table: Table | None, choice: Choice) -> tuple[Table, Choice]:
@@ -186,6 +193,8 @@ def _in_duckdb(given: Any) -> bool:
 
 def open_source(given: Any, title: str, choice: Choice) -> Source:
     """A file, a data frame or a dictionary of columns, called ``title`` in messages if it has no path."""
+    if isinstance(given, Table):
+        return Source.of(given)
     if isinstance(given, str | Path):
         path = Path(given).expanduser()
         if path.suffix.lower() in DUCKDB_SUFFIXES:
@@ -280,7 +289,7 @@ def _assemble(
         if by_row:
             lost = node_table.dropped + nodes.dropped
             if lost:
-                raise DataError(f"{lost[0].places[0]}: {lost[0].why}, a matrix needs one row per node; correct it.")
+                raise DataError(f"{lost[0].places[0]}: {lost[0].why}, edges by row need one row per node; correct it.")
             place = np.array([int(name) for name in edges.ids], dtype=np.int64)
             edges.ends = place[edges.ends] if len(place) else edges.ends
         else:
@@ -352,6 +361,16 @@ class EdgeListReader(Reader):
 
     def read(self, path: Path, name: str | None = None) -> Graph:
         return warn_of_losses(import_tables(path, name=name))
+
+
+class IcebugReader(EdgeListReader):
+    """A folder of icebug-disk."""
+
+    name = "icebug"
+    expects = "an icebug-disk folder"
+
+    def fits(self, path: Path) -> bool:
+        return is_icebug(path)
 
 
 class GraphMLReader(EdgeListReader):
