@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,38 @@ def test_any_case_and_order_of_columns_and_an_empty_vector(graph: naq.Graph) -> 
 def test_rows_that_cannot_be_used(graph: naq.Graph, changed: dict[str, Any], named: str) -> None:
     with pytest.raises(DataError, match=named):
         with_rows(graph, new(**changed))
+
+
+FORMS = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d %b %Y", "%B %d, %Y")
+
+
+@pytest.mark.parametrize("new_form", FORMS)
+@pytest.mark.parametrize("form", FORMS)
+def test_dates_of_later_rows_in_another_format(form: str, new_form: str) -> None:
+    days = [
+        date(2021, 3, 14),
+        date(2021, 3, 25),
+        date(2020, 1, 1),
+        date(2019, 4, 5),
+        date(2019, 1, 1),
+        date(2018, 5, 6),
+    ]
+    graph = import_tables(EDGES, NODES | {"born": [day.strftime(form) for day in days]}, Choice(numeric="born")).graph
+    rows = new(born=[day.strftime(new_form) for day in days])
+    assert np.array_equal(dense(with_rows(graph, rows).features)[6:], dense(graph.features))
+    if "/" in new_form and form != new_form:
+        rows = new(born=["03/04/2021"] * 6)  # it may be the other one too
+        if "/" not in form:
+            with pytest.raises(DataError, match=r"'03/04/2021' in column 'born' is not a date as"):
+                with_rows(graph, rows)
+
+
+@pytest.mark.parametrize(("changed", "said"), [({"born": ["2021-03-04", "4.3.2021"] * 3}, "year-month-day"), (
+    {"size": [1, 2, 3, 4, 5, "lots"]}, "'lots' in column 'size' is not a number")])  # fmt: skip
+def test_advice_for_later_rows_names_no_option(graph: naq.Graph, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said) as error:
+        with_rows(graph, new(**changed))
+    assert "text" not in str(error.value)
 
 
 def test_edges_to_nobody(graph: naq.Graph) -> None:
