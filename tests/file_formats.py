@@ -44,7 +44,7 @@ from naq.errors import LONGEST, NaqError
 from naq.files import checksum_of_arrays, read_bytes, sealed
 from naq.files.arrays import MARK
 from naq.files.disk import checksum_of_bytes
-from naq.io import Choice, import_tables, save_graph, save_mapped
+from naq.io import Choice, import_tables, save_graph, save_icebug, save_mapped
 from naq.io.download import verify
 from naq.neighbors.table import _of_cache
 from naq.run.config import RunConfig
@@ -664,6 +664,9 @@ _OTHERS = [
     FileFormat("ogb", write_ogb, read_graph, False),
     *(FileFormat(f"table: {name}", partial(write_tables, name), read_tables, False)
       for name in ("edges.csv", "nodes.csv", "edges.csv.gz", "edges.tsv", "nodes.parquet", "edges.parquet", "v.npy")),
+    *(FileFormat(f"icebug: {name}", lambda folder, name=name: save_icebug(folder / "g.icebug", small_graph()) / name,
+                 lambda path: graph_digest(naq.load(path.parent)), False)
+      for name in ("schema.cypher", "nodes_node.parquet", "indptr_edge.parquet", "indices_edge.parquet")),
     FileFormat("cora-full", write_cora_full, lambda path: graph_digest(read_cora_full(path)), False),
     FileFormat("graphml", write_graphml, read_graph, False),
     FileFormat("labels", write_labels, read_labels, False),

@@ -116,6 +116,20 @@ def test_a_graph_file_and_a_summary(call):
         assert call(*wrong)[0] == 2
 
 
+def test_a_folder_of_icebug_disk(call):
+    put("edges", "source,target,weight\na,b,2\nb,c,1\n")
+    put("nodes", "id,text,label\na,red apple,x\nb,green pear,y\nc,red pear,x\n")
+    graph = naq.from_tables("edges.csv", "nodes.csv")
+    for words, out in (
+        (("edges.csv", "--nodes", "nodes.csv"), "g.icebug"), (("g.icebug",), "g.npz"), (("g.npz",), "h.icebug"),
+    ):  # fmt: skip
+        code, said, err = call("import", *words, "--out", out)
+        assert code == 0 and f"Written: {out}" in said and naq.load(out).hash == graph.hash, err
+    code, _, err = call("import", "g.icebug", "--nodes", "nodes.csv")
+    assert code == 2 and "--nodes" in err
+    assert call("neighbors", "g.icebug", "-k", 1, "--node", "a")[0] == 0
+
+
 def test_an_edge_list_is_a_graph(run):
     put("edges", EDGES + ",n1\n")
     code, out, err = run("neighbors", "edges.csv", "--by", "diffusion", "-k", 2, "--node", "n0")

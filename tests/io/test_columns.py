@@ -44,7 +44,17 @@ def seconds(factor: int) -> list[int | None]:
         ("born", pa.array(DAYS, pa.date32()).cast(pa.timestamp("ns"))),
         *(
             ("born", ["" if day is None else day.strftime(form) for day in DAYS])
-            for form in ("%Y-%m-%d", "%Y/%m/%d", "%Y-%m-%dT00:00:00Z", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y 00:00")
+            for form in (
+                "%Y-%m-%d",
+                "%Y/%m/%d",
+                "%Y-%m-%dT00:00:00Z",
+                "%d.%m.%Y",
+                "%m/%d/%Y",
+                "%d/%m/%Y 00:00",
+                "%d %b %Y",
+                "%d-%B-%Y",
+                "%b. %d, %Y 00:00",
+            )
         ),
         ("signup_timestamp", seconds(1)),
         ("unix", seconds(1000)),
@@ -55,6 +65,13 @@ def test_dates_are_days_before_the_newest(name: str, cells: Any, named: bool) ->
     made = imported(name, cells, Choice(numeric=name) if named else Choice())
     assert np.allclose(column(made), scaled(AGES), atol=1e-6)
     assert made.report.features[0].kind == "number" and "days before 2021-03-14" in made.report.features[0].note
+
+
+def test_months_without_days() -> None:
+    made = imported("at", ["2021-03", "2021-01", "", "2020/03"])
+    assert np.allclose(column(made), scaled(np.array([0, 59, np.nan, 365])), atol=1e-6)
+    for cells in (["2011-12", "2012-13", "2012-13", "2011-12"], ["2011-12", "2010-11", "2009-10", "soon"] * 2):
+        assert imported("season", cells).report.features[0].kind == "category"
 
 
 def test_times_count_as_parts_of_days() -> None:
@@ -77,6 +94,9 @@ def test_the_month_of_the_year_from_24_months_on(months: int) -> None:
     [
         (["2021-03-04", "04.03.2021", "13/03/2021", ""], "several formats"),
         (["13/03/2021", "03/13/2021"], "several formats"),
+        (["2021-03-04", "4 Mar 2021", "13/03/2021"], "several formats"),
+        (["2021-03", "4 Mar 2021", "Mar 4, 2021"], "several formats"),
+        (["4 Mar 2021", "5 March 2021", "6 Mac 2021"], "'6 Mac 2021' in nodes, row 2"),
         (["01/03/2021", "02/04/2021"], "may be month/day/year or day/month/year"),
         (["2021-03-04", "2021-03-05", "soon"], "'soon' in nodes, row 2"),
         (["2021-03-04", "2021-03-05", "2021-02-30"], "'2021-02-30' in nodes, row 2"),

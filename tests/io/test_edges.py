@@ -8,6 +8,9 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import torch
@@ -152,6 +155,48 @@ TYPED = "source,target,type,weight\na,b,cites,2\nb,c,likes,1\na,b,cites,1\nb,a,l
 
 def by_type(graph: naq.Graph) -> dict[str, list[list[float]]]:
     return {name: matrix.toarray().tolist() for name, matrix in graph.relations.items()}
+
+
+def as_file(folder: Path, cells: dict[str, Any]) -> Any:
+    pyarrow.csv.write_csv(pa.table(cells), folder / "e.csv")
+    return folder / "e.csv"
+
+
+def as_parts(folder: Path, cells: dict[str, Any]) -> Any:
+    (folder / "parts").mkdir(exist_ok=True)
+    pq.write_table(pa.table(cells), folder / "parts" / "0.parquet")
+    return folder / "parts"
+
+
+def as_duckdb(folder: Path, cells: dict[str, Any]) -> Any:
+    duckdb, edges = pytest.importorskip("duckdb"), pa.table(cells)  # noqa: F841  # which DuckDB finds by its name
+    with duckdb.connect(str(folder / "e.duckdb")) as connection:
+        connection.sql("CREATE OR REPLACE TABLE edges AS FROM edges")
+    return folder / "e.duckdb"
+
+
+TABLES = {
+    "file": as_file, "parts": as_parts, "duckdb": as_duckdb, "dictionary": lambda _, cells: cells,
+    "arrow": lambda _, cells: pa.table(cells),
+    "pandas": lambda _, cells: pytest.importorskip("pandas").DataFrame(cells),
+    "polars": lambda _, cells: pytest.importorskip("polars").DataFrame(cells),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", TABLES)
+@pytest.mark.parametrize("ends", ["source target", "von nach"])
+def test_columns_of_edges_that_are_ignored_have_no_effect(door: str, ends: str, tmp_path: Path) -> None:
+    cells = dict(zip(ends.split(), (["a", "b", "a"], ["b", "c", "c"])))
+    cells |= {"weight": [2, 5, 3], "type": ["x", "y", "x"]}  # type: ignore[dict-item]
+    made, nodes = TABLES[door](tmp_path, cells), {"id": ["a", "b", "c"], "size": [1, 2, 4]}
+    whole = naq.from_tables(made, nodes)
+    assert whole.arcs.max() == 5 and set(whole.relations) == {"x", "y"}  # type: ignore[union-attr]
+    for ignore, arcs, types in (("weight", False, True), ("type", True, False), (["type", "weight"], False, False)):
+        graph = naq.from_tables(made, nodes, ignore=ignore)
+        assert (graph.arcs is not None, bool(graph.relations)) == (arcs, types) and graph.num_features == 1
+    other = {"from": ["a", "b"], "to": ["c", "c"], "note": ["", "u"]}
+    several = naq.from_tables({"one": made, "two": other}, nodes, ignore=["note", "weight"])
+    assert set(several.relations) == {"x", "y", "two"} and several.arcs is None
 
 
 def test_types_of_edges(write: Write) -> None:

@@ -12,4 +12,4 @@ PAGE = Path(__file__).parents[2] / "docs" / "import.md"
 
 
 def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_page(PAGE, tmp_path, monkeypatch, capsys) == {"console": 6, "python": 16, "file": 16}
+    assert run_page(PAGE, tmp_path, monkeypatch, capsys) == {"console": 6, "python": 17, "file": 16}

@@ -18,7 +18,8 @@ from naq.embedders import smoothing
 from naq.embedders.closed_form import NaqPlus
 from naq.embedders.smoothing import ROUNDING, WIDTH, Matrix, has_kinds, narrowed, node_words, unit, weigh
 from naq.errors import GraphError, OptionError
-from naq.graph import Graph, arcs_of
+from naq.graph import Graph
+from naq.graph.checks import edge_matrix
 
 MAKE = "make it with naq.classifier.with_nodes"
 SOLVER_ROUNDS = 8
@@ -124,15 +125,20 @@ def _mean(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows.mean(axis=0, dtype=np.float64), dtype=np.float32)
 
 
-def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] | None = None) -> Graph:
+def with_nodes(
+    graph: Graph, features: Any, edges: Any, *, names: Sequence[str] | None = None, weights: Any = None,
+    types: Any = None, directed: bool | None = None,
+) -> Graph:  # fmt: skip
     """The graph and new nodes after the old ones, which keep their numbers. Labels of the new ones are unknown.
 
     Args:
         features: (new nodes, d) sparse or dense; None if the graph has none, and then ``names`` or ``edges`` say how
             many nodes there are.
-        edges: (2, edges) numbers of nodes, the new ones counting on from ``graph.num_nodes``; from the first to the
-            second if the graph is directed. They weigh 1 and have no type.
+        edges: (2, edges) numbers of nodes, the new ones counting on from ``graph.num_nodes``.
         names: of the new nodes; needed if the old ones have names.
+        weights: (edges,) above 0, added to those of edges that are there already. Without them new edges weigh 1.
+        types: (edges,) names of ``graph.relations``, "" for an edge of no type. Without them edges have none.
+        directed: whether edges lead from the first to the second; if None, as the graph's do.
 
     Example:
         >>> g = Graph([[0], [1]], features=[[1, 0], [0, 1]], nodes=2)
@@ -174,20 +180,32 @@ def with_nodes(graph: Graph, features: Any, edges: Any, *, names: Sequence[str] 
         blocks=graph.stated_blocks,
     ).with_text(None if graph.text is None else graph.text.with_more([""] * count))
     larger = larger.with_recipe(graph.recipe)
-    if graph.relations:  # new edges are of no type
-        shape = (larger.num_nodes, larger.num_nodes)
-        parts = {name: sp.coo_array(matrix) for name, matrix in graph.relations.items()}
-        wider = {name: sp.csr_array((part.data, part.coords), shape=shape) for name, part in parts.items()}
-        larger = larger.with_relations(wider)
-    if graph.arcs is None:
+    for what, given in (("weights", weights), ("types", types)):
+        if given is not None and len(given) != pairs.shape[1]:
+            raise GraphError(f"there are {len(given):,} {what} for {pairs.shape[1]:,} edges; give one each.")
+    directed = graph.directed if directed is None else directed
+    if graph.relations or types is not None:
+        kinds = np.asarray([""] * pairs.shape[1] if types is None else types, dtype=np.str_)
+        relations = {}
+        for kind in dict.fromkeys([*graph.relations, *filter(None, kinds.tolist())]):
+            own = kinds == kind
+            some = None if weights is None else np.asarray(weights)[own]
+            relations[kind] = _more_edges(graph.relations.get(kind), pairs[:, own], some, old + count, directed)
+        larger = larger.with_relations(relations)
+    if graph.arcs is None and weights is None and not directed:
         return larger
-    pairs = np.unique(pairs if graph.directed else np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)
-    arcs = sp.coo_array(graph.arcs)
-    first, second = (ends[0].astype(np.int64) * larger.num_nodes + ends[1] for ends in (pairs, (arcs.row, arcs.col)))
-    pairs = pairs[:, ~np.isin(first, second)]
-    ends = np.concatenate([np.stack([arcs.row, arcs.col]), pairs], axis=1)
-    weights = np.concatenate([arcs.data, np.ones(pairs.shape[1])])
-    return larger.with_arcs(arcs_of(ends, weights, larger.num_nodes, directed=True))
+    arcs = graph.adjacency if graph.arcs is None else graph.arcs
+    return larger.with_arcs(_more_edges(arcs, pairs, weights, old + count, directed))
+
+
+def _more_edges(old: sp.csr_array | None, pairs: Any, weights: Any, nodes: int, directed: bool) -> sp.csr_array:
+    """(nodes, nodes) the weights of old edges and of new ones; without ``weights``, what is there stays as it is."""
+    new = edge_matrix(pairs.astype(np.int64), weights, nodes, directed=directed)
+    if old is None:
+        return new
+    wider = old.copy()
+    wider.resize(nodes, nodes)
+    return sp.csr_array(wider + (new if weights is not None else new - new.multiply(wider.astype(bool))))
 
 
 def with_rows(graph: Graph, rows: Any, edges: Any = None) -> Graph:
@@ -196,12 +214,14 @@ def with_rows(graph: Graph, rows: Any, edges: Any = None) -> Graph:
     Args:
         rows: a path, a data frame or a dictionary of columns, one row per new node. Words, values and columns that the
             graph does not know count as absent, with a warning.
-        edges: a table in any of these forms; they join new nodes, and new ones to those of the graph.
+        edges: a table in any of these forms, with the columns of ends, weights and types that the graph's edges have;
+            or several, one for every type. They join new nodes, and new ones to those of the graph.
     """
     from naq.io.tables.new_rows import read_rows
 
     found = read_rows(graph, rows, edges)
-    larger = with_nodes(graph, found.features, found.ends, names=found.ids)
+    larger = with_nodes(graph, found.features, found.ends, names=found.ids, weights=found.weights, types=found.types,
+                        directed=found.directed)  # fmt: skip
     if graph.table is None:
         return larger
     larger = larger.with_table(graph.table.with_more(found.cells, len(found.ids)))

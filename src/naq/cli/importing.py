@@ -16,7 +16,7 @@ def import_command(
     edges: Annotated[
         list[Path],
         Argument(
-            help="Edges: .csv, .txt (also .gz), .parquet (also a folder), .duckdb, .graphml; several: one per type.",
+            help="Edges: .csv, .txt (also .gz), .parquet, folders, .duckdb, .graphml; several: one per type.",
             show_default=False,
         ),
     ],
@@ -24,7 +24,8 @@ def import_command(
         list[Path], Option(help="Table of nodes: the same formats as edges; several: one for every type.")
     ] = [],  # noqa: B006
     out: Annotated[
-        Path | None, Option(help="Graph file to write (.npz), with --mmap a folder; without it, only the summary.")
+        Path | None,
+        Option(help="To write: graph file (.npz), folder .icebug, or with --mmap any folder; else only the summary."),
     ] = None,
     source: Annotated[str | None, Option(help="Column of edges: one end.")] = None,
     target: Annotated[str | None, Option(help="Column of edges: the other end.")] = None,
@@ -59,23 +60,26 @@ def import_command(
     Columns are detected by their names and cells, or named by options. See docs/import.md.
     """
     from naq.cli.terminal import show_progress
-    from naq.io import Choice, import_tables, load, save_graph, save_mapped
+    from naq.io import Choice, import_tables, load, save_graph, save_icebug, save_mapped
 
     first = edges[0]
     if verify:
         echo(f"{load(first, verify=True)}: every checksum is right.")
         return
+    folder = mmap or (out is not None and out.suffix == ".icebug")
     if mmap and out is not None and out.suffix == ".npz":
         raise OptionError(f"--out is {str(out)!r}, but --mmap writes a folder; give a name without .npz.")
-    if mmap and first.suffix == ".npz":
+    save = save_mapped if mmap else save_icebug if folder else save_graph
+    if folder and first.suffix == ".npz":
         graph = load(first)
         if out is None:
             raise OptionError(f"--mmap of {first} needs --out FOLDER.")
-        echo(f"{graph}\nWritten: {save_mapped(out, graph)}")
+        echo(f"{graph}\nWritten: {save(out, graph)}")
         return
-    if out is not None and not mmap and out.suffix != ".npz":
-        raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npz.")
-    check_outputs({"--out": None if mmap else out}, {f"the table {one}": one for one in (*edges, *nodes)}, "graph.npz")
+    if out is not None and not folder and out.suffix != ".npz":
+        raise OptionError(f"--out is {str(out)!r}; expected a name that ends in .npz or .icebug.")
+    tables = {f"the table {one}": one for one in (*edges, *nodes)}
+    check_outputs({"--out": None if folder else out}, tables, "graph.npz")
     choice = Choice(source, target, weight, id, label, text, numeric, categorical, vector, header, display, keep,
                     text_encoder, ignore, directed, edge_type, edges_query, nodes_query)  # fmt: skip
     name = out.stem if out is not None else None
@@ -84,7 +88,7 @@ def import_command(
         of_edges, of_nodes = (given[0] if len(given) == 1 else given or None for given in (edges, nodes))
         graph, report = import_tables(of_edges, of_nodes, choice, name=name, listener=listener)
         if out is not None:
-            (save_mapped if mmap else save_graph)(out, graph)
+            save(out, graph)
     if as_json:
         echo(json.dumps(report.as_json() | {"written": None if out is None else str(out)}, indent=2))
         return

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from naq.io.npz import save_graph
     from naq.io.splits import split_for, tasks_path
     from naq.io.tables import Choice, Imported, ImportReport, from_networkx, from_tables, import_tables
+    from naq.io.tables.icebug import save_icebug
 
 __all__ = [
     "DATASETS", "Choice", "Dataset", "ImportReport", "Imported", "dataset_root", "from_networkx", "from_tables",
-    "import_tables", "listing", "load", "load_tables", "save_graph", "save_mapped", "split_for", "tasks_path",
+    "import_tables", "listing", "load", "load_tables", "save_graph", "save_icebug", "save_mapped", "split_for",
+    "tasks_path",
 ]  # fmt: skip
 
 __getattr__ = on_first_use(
@@ -27,6 +29,7 @@ __getattr__ = on_first_use(
         "dataset_root": "download",
         **dict.fromkeys(("load", "load_tables"), "loading"),
         "save_graph": "npz",
+        "save_icebug": "tables.icebug",
         "save_mapped": "naq_scale.mapped:save_mapped",
     },
 )

@@ -56,6 +56,7 @@ READERS: Registry[type[Reader]] = Registry(
     {
         "npz": "naq.io.npz:NpzReader",
         "mapped": "naq_scale.mapped:FolderReader",
+        "icebug": "naq.io.tables.importing:IcebugReader",
         "parts": "naq_scale.parts:PartsReader",
         "cora-full": "naq_paper.datasets.cora_full:CoraFullReader",
         "edge-list": "naq.io.tables.importing:EdgeListReader",

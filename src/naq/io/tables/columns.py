@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from naq.device import require
 from naq.errors import DataError
-from naq.io.tables.dates import EPOCH, months_since_1970, read_days, read_months
+from naq.io.tables.dates import EPOCH, UNITS, months_since_1970, read_days, read_months
 from naq.io.tables.roles import display_name
 from naq.io.tables.table import BadCell, Table, is_missing, parse_number
 
@@ -143,7 +143,7 @@ def read_dates(table: Table, column: str, form: str) -> list[Feature]:
 
 def encode_categories(table: Table, column: str, known: Recipe = NOTHING) -> Feature:
     """One column of 0 and 1 for each distinct value, or for each month of dates; a missing value is all 0."""
-    with _numbers_expected(table, column):
+    with _numbers_expected(table, column, known):
         codes, values = read_months(table, column, known["dates"]) if "dates" in known else table.codes(column)
     missing = [is_missing(value) for value in values]
     kept = known.get("values") or sorted(value for value, none in zip(values, missing) if not none)
@@ -164,10 +164,10 @@ def encode_categories(table: Table, column: str, known: Recipe = NOTHING) -> Fea
     return Feature(title, "category", len(kept), kept[:5], note, matrix, names, recipe, unknown)
 
 
-def take_vectors(table: Table, columns: Sequence[str], title: str) -> Feature:
+def take_vectors(table: Table, columns: Sequence[str], title: str, known: Recipe = NOTHING) -> Feature:
     """Vectors that were computed elsewhere, unchanged: a column of lists, or one column per number."""
     if len(columns) > 1:
-        matrix = np.stack([_read_numbers(table, c).astype(np.float32) for c in columns], axis=1)
+        matrix = np.stack([_read_numbers(table, c, known).astype(np.float32) for c in columns], axis=1)
     else:
         own = table.vectors(columns[0])
         matrix = own if own is not None else _parsed_vectors(table, columns[0])
@@ -188,7 +188,7 @@ def repeat_features(table: Table, recipes: Sequence[Recipe]) -> list[Feature]:
         if known["kind"] != "vector":
             found.append(makers[known["kind"]](table, known["column"], known))
             continue
-        made, width = take_vectors(table, known["columns"], known["title"]), known["width"]
+        made, width = take_vectors(table, known["columns"], known["title"], known), known["width"]
         if made.width not in (0, width):
             numbers = f"the vectors {known['title']!r} have {made.width} numbers"
             raise DataError(f"{table.title}: {numbers}, those of the graph {width}; make them the same way.")
@@ -198,20 +198,22 @@ def repeat_features(table: Table, recipes: Sequence[Recipe]) -> list[Feature]:
 
 def _read_numbers(table: Table, column: str, known: Recipe = NOTHING) -> np.ndarray:
     """The numbers of a column; of dates, days before the newest."""
-    with _numbers_expected(table, column):
+    with _numbers_expected(table, column, known):
         if "dates" not in known:
             return table.numbers(column)
         return np.asarray(known["newest"] - read_days(table, column, known["dates"]))
 
 
 @contextmanager
-def _numbers_expected(table: Table, column: str) -> Iterator[None]:
+def _numbers_expected(table: Table, column: str, known: Recipe) -> Iterator[None]:
     try:
         yield
     except BadCell as bad:
-        raise DataError(
-            f"{table.place(bad.row)}: {shown_cell(bad.cell)} in column {column!r} is not a number; use --text."
-        ) from bad
+        form = known.get("dates")
+        what = f"a date in {form} since 1970" if form in UNITS else f"a date as {form}" if form else "a number"
+        advice = "write it as in the table of the graph" if "kind" in known else "use --text"
+        where = f"{table.place(bad.row)}: {shown_cell(bad.cell)} in column {column!r}"
+        raise DataError(f"{where} is not {what}; {advice}.") from bad
 
 
 def _parsed_vectors(table: Table, column: str) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import date
 
 import numpy as np
@@ -12,13 +13,22 @@ from naq.io.tables.table import BadCell, Table, is_missing
 
 _TIME = r"(?:[T ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?.*)?"
 _DAY, _MONTH, _YEAR = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<year>\d{4})"
+_NAMED = r"(?P<month>[A-Za-z]{3,9})\.?"
 _FORMATS = {
     "year-month-day": re.compile(rf"{_YEAR}([-/]){_MONTH}\2{_DAY}{_TIME}"),
     "day.month.year": re.compile(rf"{_DAY}\.{_MONTH}\.{_YEAR}{_TIME}"),
     "month/day/year": re.compile(rf"{_MONTH}/{_DAY}/{_YEAR}{_TIME}"),
     "day/month/year": re.compile(rf"{_DAY}/{_MONTH}/{_YEAR}{_TIME}"),
+    "day month-name year": re.compile(rf"{_DAY}\.?[ -]{_NAMED}[ -]{_YEAR}{_TIME}"),
+    "month-name day, year": re.compile(rf"{_NAMED} {_DAY},? {_YEAR}{_TIME}"),
+    "year-month": re.compile(rf"{_YEAR}([-/]){_MONTH}"),
 }
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
 _UNIX = re.compile(r"(.*_)?(unix|epoch|timestamp|unixtime|unix_time)(_.*)?")
+UNITS = {"seconds": 1, "milliseconds": 1000}
 _FROM, _UNTIL = 1e8, 1e10
 """Seconds that are dates from 1973 to 2286."""
 FIRST = 100
@@ -37,8 +47,7 @@ def unix_unit(column: str, numbers: np.ndarray) -> str:
     if not _UNIX.fullmatch(normalize_name(column)) or not len(known):
         return ""
     low, high = known.min(), known.max()
-    units = {"seconds": 1, "milliseconds": 1000}
-    return next((name for name, unit in units.items() if _FROM * unit < low and high < _UNTIL * unit), "")
+    return next((name for name, unit in UNITS.items() if _FROM * unit < low and high < _UNTIL * unit), "")
 
 
 def date_format(table: Table, column: str) -> str:
@@ -53,7 +62,8 @@ def date_format(table: Table, column: str) -> str:
     days = {name: np.array([_day(cell, name) for cell in cells]) for name in _FORMATS}
     found = ~np.isnan(list(days.values()))
     is_date = found.any(axis=0)
-    if 2 * is_date.sum() <= len(cells):
+    years = found[-1]  # 2012-13 may be a season: of these alone, all must be months
+    if 2 * is_date.sum() <= len(cells) or (not years.all() and (is_date == years).all()):
         return ""
     if not is_date.all():
         wrong = cells[int(np.argmin(is_date))]
@@ -69,15 +79,21 @@ def date_format(table: Table, column: str) -> str:
 
 
 def read_days(table: Table, column: str, form: str) -> np.ndarray:
-    """float64 (rows,) days since 1970, NaN where a date is missing; ``BadCell`` where one is not in this format."""
-    if form in ("seconds", "milliseconds"):
-        return table.numbers(column) / (86_400 if form == "seconds" else 86_400_000)
-    codes, values = table.codes(column)
-    days = np.array([_day(value, form) for value in values])
-    wrong = [i for i in np.flatnonzero(np.isnan(days)) if not is_missing(values[i])]
-    if wrong:
-        raise BadCell(int(np.flatnonzero(codes == wrong[0])[0]), values[wrong[0]])
-    return days[codes] if len(days) else np.empty(0)
+    """float64 (rows,) days since 1970, NaN where a date is missing; ``BadCell`` where one is not in this format, unless
+    all of them are in one other."""
+    try:
+        if form in UNITS:
+            return table.numbers(column) / (86_400 * UNITS[form])
+        codes, values = table.codes(column)
+        days = np.array([_day(value, form) for value in values])
+        if wrong := [i for i in np.flatnonzero(np.isnan(days)) if not is_missing(values[i])]:
+            raise BadCell(int(np.flatnonzero(codes == wrong[0])[0]), values[wrong[0]])
+        return days[codes] if len(days) else np.empty(0)
+    except BadCell:
+        with suppress(NotDates):
+            if other := date_format(table, column):
+                return read_days(table, column, other)
+        raise
 
 
 def read_months(table: Table, column: str, form: str) -> tuple[np.ndarray, list[str]]:
@@ -98,9 +114,12 @@ def months_since_1970(days: np.ndarray) -> np.ndarray:
 def _day(cell: str, form: str) -> float:
     if (found := _FORMATS[form].fullmatch(cell)) is None:
         return float("nan")
+    parts = {"day": "1"} | found.groupdict("0")
+    named = [i for i, name in enumerate(_MONTHS, 1) if name.startswith(parts["month"].lower())]
     try:
-        whole = date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal() - EPOCH
+        month = named[0] if named else int(parts["month"])
+        whole = date(int(parts["year"]), month, int(parts["day"])).toordinal() - EPOCH
     except ValueError:
         return float("nan")
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    hour, minute, second = (int(parts.get(part, 0)) for part in ("hour", "minute", "second"))
     return whole + hour / 24 + minute / 1_440 + second / 86_400

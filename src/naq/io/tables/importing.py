@@ -18,6 +18,7 @@ from naq.io.tables import roles
 from naq.io.tables.columns import Feature
 from naq.io.tables.edges import UNWEIGHTED, Edges
 from naq.io.tables.features import NOTES_FROM, class_columns, join_features, quote_names
+from naq.io.tables.icebug import is_icebug, read_icebug
 from naq.io.tables.nodes import Nodes, check_vectors, read_nodes, vector_file
 from naq.io.tables.reading import (
     DUCKDB_SUFFIXES,
@@ -38,6 +39,7 @@ EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges
 """Beginnings of reasons to drop rows that may mean a mistake in a file; self-loops and repetitions are not."""
 OWN_ENDS = ("source", "target")
 """Ends of edges in tables that are made here."""
+EDGE_ROLES = (*OWN_ENDS, "weight", "type")
 
 
 class Imported(NamedTuple):
@@ -84,6 +86,12 @@ def _import_graph(edges: Any, nodes: Any, choice: Choice, name: str | None) -> I
         return _assemble(edge_table, of_nodes, OWN_ENDS, choice, name or stem(Path(edges)))
     title = name or (stem(Path(edges)) if isinstance(edges, str | Path) else "graph")
     node_table: Table | None = None
+    by_row = isinstance(edges, str | Path) and is_icebug(Path(edges).expanduser())
+    if by_row:
+        if nodes is not None:
+            raise DataError(f"{edges} holds its nodes itself; leave --nodes out.")
+        (edges, nodes), choice = read_icebug(Path(edges).expanduser()), _as_given(choice, directed=True)
+        edges, nodes = (next(iter(one.values())) if len(one) == 1 else one for one in (edges, nodes))
     if nodes is None and _in_duckdb(edges) and (choice.nodes_query or has_table(Path(edges).expanduser(), "nodes")):
         nodes = edges
     for flag, given in (("edges", edges), ("nodes", nodes)):
@@ -107,17 +115,22 @@ def _import_graph(edges: Any, nodes: Any, choice: Choice, name: str | None) -> I
         directed = bool((coo != coo.T).nnz)
         return _assemble(table, node_table, OWN_ENDS, _as_given(choice, directed, weight="weight"), title, by_row=True)
     if (several := tables_by_type(edges)) is not None:
-        edge_table, choice = _join_edges(several, node_table, choice)
-        return _assemble(edge_table, node_table, OWN_ENDS, choice, title)
+        edge_table, joined = _join_edges(several, node_table, choice)
+        made = _assemble(edge_table, node_table, OWN_ENDS, joined, title, by_row=by_row)
+        if made.graph.recipe is not None:  # as they are called in the files
+            named = zip(EDGE_ROLES, (choice.source, choice.target, choice.weight, choice.edge_type))
+            made.graph.recipe["edges"] |= {role: name for role, name in named if name}
+        return made
     edge_table, found, choice = _edge_table(edges, node_table, choice)
-    return _assemble(edge_table, node_table, found, choice, title)
+    return _assemble(edge_table, node_table, found, choice, title, by_row=by_row)
 
 
 def _join_edges(tables: Mapping[str, Any], node_table: Table | None, choice: Choice) -> tuple[Table, Choice]:
     """All edges in columns source, target, weight and type: what a table is called, unless a column says more."""
-    parts, left = [], choice
+    parts, ignore = [], choice.ignore
     for kind, one in tables.items():
         table, ends, left = _edge_table(one, node_table, choice, f"edges {kind!r}")
+        ignore = tuple(name for name in ignore if name in left.ignore)
         weight, own = _weight_and_type(list(table.columns), ends, choice, table.title)
         columns = dict(zip(OWN_ENDS, (table.columns[end] for end in ends)))
         columns[TYPE] = constant(kind, table.rows) if own is None else table.columns[own]
@@ -127,7 +140,7 @@ def _join_edges(tables: Mapping[str, Any], node_table: Table | None, choice: Cho
     weighted = [part for part in parts if "weight" in part.columns]
     for part in parts if weighted else ():
         part.columns.setdefault("weight", constant("1", part.rows))
-    choice = replace(left, weight=choice.weight and "weight", edge_type=TYPE)
+    choice = replace(choice, weight=choice.weight and "weight", edge_type=TYPE, ignore=ignore)
     return join_tables(parts, "the edges"), choice
 
 
@@ -153,7 +166,7 @@ def _edge_table(
     except DataError:
         if node_table is None or len(columns) < 2 or choice.source is not None or choice.target is not None:
             raise
-        table = source.read(columns)
+        table = source.read([column for column in columns if column not in choice.ignore])
         found = ends_by_cells(table, node_table)
         if found is None:
             raise
@@ -161,7 +174,7 @@ def _edge_table(
             return _edge_table(edges, node_table, replace(choice, header=False), title)
         hint = "name others with --source and --target"
         table.notes.append(f"ends of edges are columns {found[0]!r} and {found[1]!r}; {hint}")
-        return table, found, choice
+        return table, found, _without_edges(choice, columns, node_table)
     wanted = list(dict.fromkeys([*ends, *filter(None, _weight_and_type(columns, ends, choice, title))]))
     table = source.read(wanted)
     if unread := [column for column in columns if column not in wanted]:
@@ -180,15 +193,18 @@ def _in_duckdb(given: Any) -> bool:
 
 def open_source(given: Any, title: str, choice: Choice) -> Source:
     """A file, a data frame or a dictionary of columns, called ``title`` in messages if it has no path."""
+    if isinstance(given, Table):
+        return Source.of(given)
     if isinstance(given, str | Path):
-        path, what = Path(given).expanduser(), title.split()[0]
+        path = Path(given).expanduser()
         if path.suffix.lower() in DUCKDB_SUFFIXES:
-            return open_duckdb(path, getattr(choice, f"{what}_query", None), what)
+            what = "edges" if "edges" in title else "nodes"
+            return open_duckdb(path, getattr(choice, f"{what}_query"), what)
         return open_parts(path) if parquet_parts(path) else open_table(path, header=choice.header)
     table = frame_table(given, title)
     if not table.columns:
         raise DataError(f"{title} have no columns; give a data frame or a dictionary of columns.")
-    return Source(title, list(table.columns), True, lambda names: table)
+    return Source.of(table)
 
 
 def from_tables(edges: Any, nodes: Any = None, *, name: str | None = None, **columns: Any) -> Graph:
@@ -273,11 +289,15 @@ def _assemble(
         if by_row:
             lost = node_table.dropped + nodes.dropped
             if lost:
-                raise DataError(f"{lost[0].places[0]}: {lost[0].why}, a matrix needs one row per node; correct it.")
+                raise DataError(f"{lost[0].places[0]}: {lost[0].why}, edges by row need one row per node; correct it.")
             place = np.array([int(name) for name in edges.ids], dtype=np.int64)
             edges.ends = place[edges.ends] if len(place) else edges.ends
         else:
             edges.locate(nodes)
+    if nodes.recipe is not None:
+        used = (*ends, edges.weights is not None and weight, edges.types is not None and kind)
+        names = dict(zip(EDGE_ROLES, (name or None for name in used)))
+        nodes.recipe["edges"] = {**names, "directed": bool(choice.directed)}
     pairs, arcs, relations = edges.join(len(nodes.ids), bool(choice.directed))
     matrix, vocab, blocks = join_features(nodes.features)
     named: dict[str, Any] = {"names": nodes.ids, "class_names": nodes.class_names, "vocab": vocab}
@@ -341,6 +361,16 @@ class EdgeListReader(Reader):
 
     def read(self, path: Path, name: str | None = None) -> Graph:
         return warn_of_losses(import_tables(path, name=name))
+
+
+class IcebugReader(EdgeListReader):
+    """A folder of icebug-disk."""
+
+    name = "icebug"
+    expects = "an icebug-disk folder"
+
+    def fits(self, path: Path) -> bool:
+        return is_icebug(path)
 
 
 class GraphMLReader(EdgeListReader):

@@ -72,8 +72,7 @@ def open_duckdb(path: Path, query: str | None, table: str) -> Source:
             batches.append(batch)
             size += batch.nbytes
             require(2 * size, f"reading {table} of {path}", "select less", DataError)
-    read = frame_table(pa.Table.from_batches(batches, stream.schema), f"{path.name}, {table}")
-    return Source(read.title, list(read.columns), True, lambda wanted: read)
+    return Source.of(frame_table(pa.Table.from_batches(batches, stream.schema), f"{path.name}, {table}"))
 
 
 def has_table(path: Path, table: str) -> bool:

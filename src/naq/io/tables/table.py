@@ -177,6 +177,12 @@ class Source:
     header: bool
     read: Callable[[Sequence[str]], Table]
 
+    @classmethod
+    def of(cls, table: Table) -> Source:
+        """A table that is in memory already."""
+        columns = table.columns
+        return cls(table.title, [*columns], True, lambda some: replace(table, columns={n: columns[n] for n in some}))
+
 
 def _number_text(value: Any) -> str:
     """``3`` for 3.0 and "" for NaN: data frames turn whole numbers with gaps into floats."""
