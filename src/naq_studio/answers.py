@@ -125,8 +125,7 @@ def answer(classifier: FewShotNodeClassifier, given: GivenLabels, version: int) 
 
 
 def suggest(classifier: FewShotNodeClassifier, given: GivenLabels, gone: set[int]) -> list[int]:
-    """Up to :data:`QUEUE` nodes to label next, without those that are labelled, skipped or said to belong to none;
-    those without an edge last, since their labels tell nothing of neighbours."""
+    """Up to :data:`QUEUE` nodes to label next, without those that are labelled, skipped or said to belong to none."""
     other, _ = with_labels(classifier, given, unknown=False)
     rest = classifier.graph_.num_nodes - len(given.labels)
     wanted = min(rest, QUEUE + len(gone) - len(given.labels))
@@ -134,5 +133,4 @@ def suggest(classifier: FewShotNodeClassifier, given: GivenLabels, gone: set[int
         found = (classifier if other is None else other).suggest(wanted).tolist() if wanted else []
     except OptionError:
         found = []
-    degrees = classifier.graph_.degrees
-    return sorted((node for node in found if node not in gone), key=lambda node: degrees[node] == 0)[:QUEUE]
+    return [node for node in found if node not in gone][:QUEUE]

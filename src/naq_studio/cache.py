@@ -6,37 +6,27 @@ Shaposhnik, JMLR 22, 2021, https://jmlr.org/papers/v22/20-1061.html).
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
-import naq
 from naq.classifier.map import principal_places, spread_out
+from naq.classifier.storage import kept_folder
 from naq.errors import DataError, OptionError
-from naq.files import cache_folder, read_npz, write_npz
+from naq.files import read_npz, write_npz
 from naq.graph import Graph
 from naq.graph.operators import is_counted, tfidf
 
-CLASSIFIER = "classifier.safetensors"
-VERSION = 1  # of what is kept; raised when the classifier's vectors, its file or the maps change
 FEWEST = 30
 """PaCMAP needs some nodes; fewer are shown by their principal components."""
 
 
-def cache_root() -> Path:
-    """The folder of the cache, which the studio needs."""
-    folder = cache_folder()
-    if folder is None:
+def graph_folder(graph: Graph, method: str, seed: int) -> Path:
+    """The folder of a graph, that of the command line too; the studio needs one."""
+    if (folder := kept_folder(graph, method, seed)) is None:
         raise OptionError("there is no home folder to keep the fitted classifier in; set NAQ_CACHE to a folder.")
     return folder
-
-
-def graph_folder(graph: Graph, method: str, seed: int) -> Path:
-    """The folder of a graph; its content without labels, the method and the version are in its name."""
-    key = f"{graph.without_labels().hash}/{method}/{seed}/{naq.__version__}/{VERSION}"
-    return cache_root() / "studio" / hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
 
 
 def read_layout(folder: Path, name: str, nodes: int) -> np.ndarray | None:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from naq.classifier.storage import CLASSIFIER
 from naq.errors import DataError, NaqError
 from naq.graph import Graph
-from naq_studio.cache import CLASSIFIER, first_layout, graph_folder, read_layout, write_layout
+from naq_studio.cache import first_layout, graph_folder, read_layout, write_layout
 
 if TYPE_CHECKING:
     from naq.classifier import FewShotNodeClassifier

@@ -32,8 +32,9 @@ def run_process() -> None:
 
 def prepare(graph_path: Path, folder: Path, method: str, seed: int) -> None:
     """Whatever of the two is not there yet."""
+    from naq.classifier.storage import CLASSIFIER
     from naq.io.npz import read_graph
-    from naq_studio.cache import CLASSIFIER, pacmap_layout, read_layout, write_layout
+    from naq_studio.cache import pacmap_layout, read_layout, write_layout
 
     graph = read_graph(graph_path)
     from naq.classifier import FewShotNodeClassifier

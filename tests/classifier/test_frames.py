@@ -103,6 +103,8 @@ SEVERAL = ["Europe|EU", "Asia|ASEAN", "Europe|EFTA", "Asia", "Asia|ASEAN"]
         pa.table({"node": NAMES, "class": [["x", "y"], ["x"], None, ["y"], ["y"]]}),
         {"ant": np.array([1, 2]), "bee": 1},
         {"ant": {"x", "y"}, "bee": {"x"}},
+        ["Europe|EU", "Asia", "Europe", "EU", None],
+        ["Asia", "Asia", "Asia", "Europe", "Asia; Europe"],
     ),
 )
 def test_several_classes_of_a_node_are_refused(graph: naq.Graph, classes: object) -> None:
@@ -148,7 +150,8 @@ def test_frames_of_predictions_are_the_file(fitted: FewShotNodeClassifier, tmp_p
     assert frame["given"].sum() == len(fitted.labels_.nodes)
     found = fitted.prediction()
     numbers = found.to_frame(0.8)
-    assert numbers["node"].tolist() == list(range(90)) and numbers["class"].tolist() == found.transduction.tolist()
+    assert numbers["node"].tolist() == fitted.graph_.names.tolist()
+    assert numbers["class"].tolist() == found.transduction.tolist()
     for held, row in zip(found.sets(0.8), numbers["prediction_set"]):
         assert set(row) == set(found.labels.classes[held]) and (not row or row[0] in found.labels.classes)
     free = found.free

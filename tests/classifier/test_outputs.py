@@ -93,6 +93,9 @@ def test_suggestions_are_medoids_then_differ_from_the_labelled() -> None:
     assert sorted([*everything.tolist(), *first.tolist()]) == list(range(100))
     with pytest.raises(OptionError, match="only 96 nodes"):
         choose_nodes(units, 97, first, even, 0)
+    alone = np.isin(np.arange(100), second[::3])
+    last = choose_nodes(units, 20, first, even, 0, alone).tolist()
+    assert last == [*(node for node in second if not alone[node]), *second[::3]], "without an edge last"
 
 
 def test_a_prediction_is_computed_once_and_its_sets_too(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from naq import Graph
+from naq import FewShotNodeClassifier, Graph
 from naq.classifier.views import JOINED, View, adjacency_svd, degree_columns, join, make_views, surroundings
 from naq.embedders.smoothing import standardised
 from naq.graph.checks import FEW
@@ -140,3 +140,56 @@ def test_everything_is_the_views_side_by_side() -> None:
     weights = random.standard_normal((3 + JOINED, 2))
     found = sum(view.rows @ part for view, part in both.spread(weights))
     np.testing.assert_allclose(found, rows @ weights, atol=1e-4)
+
+
+def typed_graph(seed: int, chance: bool, features: bool, directed: bool = False) -> tuple[Graph, np.ndarray]:
+    """A ring with chords whose edges have two types: by the class of the lower end, or drawn."""
+    random, adjacency = np.random.default_rng(seed), ring(120, 240)
+    classes = random.integers(2, size=120)
+    pairs = sp.coo_array(sp.triu(adjacency))
+    types = random.integers(2, size=pairs.nnz) if chance else classes[pairs.row]
+    relations = {}
+    for place, name in enumerate("ab"):
+        rows, columns = pairs.row[types == place], pairs.col[types == place]
+        one = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=adjacency.shape)
+        relations[name] = one if directed else sp.csr_array(one + one.T)
+    arcs = sp.csr_array(sum(relations.values())) if directed else None
+    rows = random.standard_normal((120, FEW + 8)).astype(np.float32) if features else None
+    return Graph(adjacency > 0, rows, nodes=120, arcs=arcs, relations=relations), classes
+
+
+@pytest.mark.parametrize("features", (False, True))
+def test_types_of_edges_tell_classes_that_nothing_else_tells(features: bool) -> None:
+    graph, classes = typed_graph(0, False, features, directed=True)
+    right = []
+    for one in (graph, graph.with_relations(None)):
+        clf = FewShotNodeClassifier().fit(one, {node: int(classes[node]) for node in range(30)})
+        right.append(float((clf.predict()[30:] == classes[30:]).mean()))
+    assert right[0] > 0.95 and right[1] < 0.7
+
+
+@pytest.mark.parametrize("features", (False, True))
+@pytest.mark.parametrize("directed", (False, True))
+def test_types_that_are_drawn_have_no_views(features: bool, directed: bool) -> None:
+    def names(chance: bool) -> list[str]:
+        made = [make_views(typed_graph(seed, chance, features, directed)[0], []) for seed in range(5)]
+        return sorted(view.name for views in made for view in views if view.name == "types" or view.name[:5] == "edges")
+
+    assert names(chance=True) == [] and names(chance=False) == ["edges a"] * 5 + ["edges b"] * 5 + ["types"] * 5
+    graph, _ = typed_graph(0, False, features, directed)
+    whole = graph.adjacency if graph.arcs is None else graph.arcs
+    assert "types" not in {view.name for view in make_views(graph.with_relations({"all": whole}), [])}
+
+
+@pytest.mark.parametrize("directed", (False, True))
+def test_views_of_types_are_those_formed_densely(directed: bool) -> None:
+    graph, _ = typed_graph(1, False, True, directed)
+    found = {view.name: view.rows for view in make_views(graph, [])}
+    start, counts = found["features"], []
+    for name, matrix in sorted(graph.relations.items(), key=lambda item: -item[1].nnz):
+        ways = [matrix.toarray(), matrix.toarray().T] if directed else [matrix.toarray()]
+        near = [centred_rows(way / np.maximum(way.sum(axis=1, keepdims=True), 1) @ start) for way in ways]
+        np.testing.assert_allclose(found[f"edges {name}"], np.concatenate(near, axis=1), atol=1e-5)
+        counts += [np.log1p((way > 0).sum(axis=1)) for way in ways]
+    columns = standardised(np.stack(counts, axis=1))
+    np.testing.assert_allclose(found["types"], columns / np.sqrt((columns**2).sum(axis=1).mean()), atol=1e-5)

@@ -56,7 +56,7 @@ def test_errors_name_flags_in_the_shell_and_arguments_in_python(named, graph):
 def test_predict_writes_a_line_per_node_and_a_page(named, graph):
     words = ("predict", "g.npz", "--labels", "few.csv", "--out", "p.csv", "--level", 0.8)
     code, out, err = named(*words, "--report", "my page.html")
-    assert code == 0 and "Expected accuracy" in out and "Chosen: naq-plus" in out and "my page.html" in out, err
+    assert code == 0 and "Expected accuracy" in out and "my page.html" in out, err
     rows = rows_of("p.csv")
     assert len(rows) == graph.num_nodes and rows[5]["node"] == "'=n5" and rows[6]["node"] == "n6"
     assert np.mean([row["class"] == f"'-class {c}" for row, c in zip(rows, graph.labels)]) > 0.9
@@ -165,6 +165,57 @@ def test_a_column_of_classes_is_labels_if_there_is_no_file(roles):
         assert code == 0 and told(err) == {"code"}, err
 
 
+@pytest.mark.parametrize("label", ((), ("--label", "role")))
+def test_classes_of_an_imported_graph_are_labels(roles, label):
+    rows = list(csv.reader(Path("nodes.csv").read_text().splitlines()))
+    kept = [",".join([row[0], row[3], row[4] if i < 31 else ""]) + "\n" for i, row in enumerate(rows)]
+    Path("some.csv").write_text("".join(kept))
+    assert roles("import", "edges.csv", "--nodes", "some.csv", "--label", "role", "--out", "g.npz")[0] == 0
+    code, out, err = roles("predict", "g.npz", *label, "--out", "p.csv", "--json")
+    assert code == 0 and bool(label) != ("30 of 90" in err), err
+    assert {one["class"]: one["labels"] for one in json.loads(out)["classes"]} == {"x": 10, "y": 10, "z": 10}
+    assert sum(row["given"] == "yes" for row in rows_of("p.csv")) == 30
+    assert all(row["likely"] for row in json.loads(roles("suggest", "g.npz", *label, "--json")[1]))
+    assert " of 30 labels" in roles("check", "g.npz", *label)[1]
+    code, _, err = roles("predict", "g.npz", "--label", "team", "--out", "p.csv")
+    assert code == 2 and "'team'" in err and "'role'" in err
+
+
+def test_a_graph_whose_nodes_all_have_a_class_needs_labels(named, graph):
+    code, _, err = named("predict", "g.npz", "--out", "p.csv")
+    assert code == 2 and "--labels" in err and "every node" in err
+    assert f" of {graph.num_nodes} labels" in named("check", "g.npz")[1]
+    save_graph("bare.npz", graph.without_labels())
+    for command in (("predict", "bare.npz", "--out", "p.csv"), ("check", "bare.npz")):
+        code, _, err = named(*command)
+        assert code == 2 and "--labels" in err and "no node" in err
+
+
+def test_what_was_learned_is_kept_and_is_the_same(named, monkeypatch, tmp_path):
+    fits, fit = [], FewShotNodeClassifier.fit
+    monkeypatch.setenv("NAQ_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setattr(FewShotNodeClassifier, "fit", lambda self, *given: fits.append(1) or fit(self, *given))
+    words = ("g.npz", "--labels", "few.csv")
+    for number, more in enumerate((("--no-cache",), (), (), ("--unknown",), ("--seed", 1), ("--method", "smooth"))):
+        assert named("predict", *words, "--out", f"{number}.csv", *more)[0] == 0
+    assert len(fits) == 4 and len({Path(f"{number}.csv").read_bytes() for number in range(3)}) == 1
+    chosen = [named("suggest", *words, *more)[1] for more in ((), ("--no-cache",))]
+    assert chosen[0] == chosen[1] and len(fits) == 5
+    for path in (tmp_path / "kept").rglob("*.safetensors"):
+        path.write_bytes(b"damaged")
+    assert named("predict", *words, "--out", "6.csv")[0] == 0 and len(fits) == 6
+    assert Path("6.csv").read_bytes() == Path("0.csv").read_bytes()
+
+
+def test_suggestions_and_doubts_as_parquet(named, graph):
+    assert named("suggest", "g.npz", "-k", 4, "--out", "s.parquet")[0] == 0
+    assert named("check", "g.npz", "--labels", "few.csv", "--out", "d.parquet")[0] == 0
+    found = parquet.read_table("s.parquet")
+    assert found.column_names == ["node", "class", "likely"] and found["class"].to_pylist() == [None] * 4
+    assert set(found["node"].to_pylist()) <= set(graph.names.tolist())
+    assert named("suggest", "g.npz", "--out", "s.xlsx")[0] == 2
+
+
 def test_what_counts_as_the_class_in_other_words():
     draw, own, names = np.random.default_rng(1), np.arange(200) % 2, np.array(["no", "yes"])
     noisy = np.where(draw.random(200) < 0.2, 1 - own, own)
@@ -193,6 +244,15 @@ def test_new_rows_alone_are_written(named, graph):
         assert code == 0 and "2 new nodes" in out, err
         first, _ = rows_of("p.csv")
         assert (first["node"], first["class"][-1]) == ("'=new", str(graph.labels[0]))
+        facts = json.loads(named(*asked, "--new", "new.csv", *more, "--report", "p.html", "--json")[1])
+        assert facts["nodes"] == 2 == sum(row["nodes"] for row in facts["classes"])
+        rows = rows_of("p.csv")
+        total = sum(float(row["probability"]) for row in rows)
+        assert sum((row["mean_probability"] or 0) * row["nodes"] for row in facts["classes"]) == pytest.approx(
+            total, abs=1e-3
+        )
+        page = Path("p.html").read_text()
+        assert "other" in page and "n100" not in re.sub("<[^>]+>", "", page)
     for wrong, named_there in (
         (("--edges", "joined.csv"), "--new"),
         (("--new", "n.csv"), "n0"),

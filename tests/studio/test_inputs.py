@@ -20,7 +20,7 @@ from naq.files import cache_folder
 from naq.io.npz import save_graph
 from naq_studio import answers, model
 from naq_studio.board import NONE, Entry
-from naq_studio.cache import cache_root, first_layout, pacmap_layout, read_layout, write_layout
+from naq_studio.cache import first_layout, graph_folder, pacmap_layout, read_layout, write_layout
 from naq_studio.card import card, nodes_with_word, search
 from naq_studio.exports import code, labels_csv, predictions_csv
 from naq_studio.server import bind_socket, journal_path, serve
@@ -266,7 +266,7 @@ def test_words_find_their_nodes_and_layouts_are_the_same_twice():
 
 
 def test_damaged_caches_are_made_anew(tmp_path):
-    assert cache_root() == cache_folder()
+    assert graph_folder(word_graph(40), "naq-plus", 0).parent.parent == cache_folder()
     write_layout(tmp_path, "pca", np.zeros((3, 2), np.float32))
     assert read_layout(tmp_path, "pca", 3) is not None and read_layout(tmp_path, "pca", 4) is None
     (tmp_path / "pca.npz").write_bytes(b"damaged")

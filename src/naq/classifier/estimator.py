@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -88,6 +89,7 @@ class FewShotNodeClassifier(FrameOutput, ClassifierMixin, BaseEstimator):
     _extension: Extension | None = None
     _made_views: list[View] | None = None
     _last: tuple[Any, Prediction] | None = None
+    _first: int = 0
 
     def __init__(
         self,
@@ -158,7 +160,8 @@ class FewShotNodeClassifier(FrameOutput, ClassifierMixin, BaseEstimator):
             views = self.views_  # before the agreement, which they find if the classifier was read from a file
             unlike = self._agreement is not None and self._agreement < UNLIKE
             options = {"unlabelled": self.unlabelled, "unknown": self.unknown, "unlike": unlike, "names": self._names}
-            self._last = key, predict(views, all_named, **options)  # type: ignore[arg-type]
+            found = predict(views, all_named, **options)  # type: ignore[arg-type]
+            self._last = key, replace(found, first=self._first, names=graph.names)
         return self._last[1]
 
     def predict(self, given: Any = None, *, support: Any = None, labels: Any = None, graph: Any = None) -> np.ndarray:
@@ -227,9 +230,13 @@ class FewShotNodeClassifier(FrameOutput, ClassifierMixin, BaseEstimator):
         the nodes inside a lasso, ``.label(name)`` gives them a class, ``.update()`` shows changed labels."""
         return imported("naq_studio.widget:ClassifierMap")(self, **options)
 
-    def extend(self, graph: Graph) -> FewShotNodeClassifier:
+    def extend(self, graph: Graph, *, only_new: bool = False) -> FewShotNodeClassifier:
         """A classifier for a graph with more nodes and edges, with the same labels, without fitting again: its vectors
-        are those of ``ClosedForm.transform``."""
+        are those of ``ClosedForm.transform``.
+
+        Args:
+            only_new: whether its tables, its page and the accuracy to expect are of the new nodes alone.
+        """
         from naq.classifier.extend import Extension, check_extension
 
         own = self._graph()
@@ -243,7 +250,7 @@ class FewShotNodeClassifier(FrameOutput, ClassifierMixin, BaseEstimator):
         smoothed = self._extension.smoothed(graph)
         other._keep(graph, self._form.transform(smoothed), self._form, self._trusted, self._plan)
         other._smoothed, other._agreement = smoothed, self._agreement
-        other._labels = self._labels
+        other._labels, other._first = self._labels, own.num_nodes if only_new else 0
         other._names = None if self._names is None else self._names.on(graph)
         return other
 
@@ -264,11 +271,11 @@ class FewShotNodeClassifier(FrameOutput, ClassifierMixin, BaseEstimator):
         """(k,) nodes whose labels would help most, the first first (:mod:`naq.classifier.suggest`)."""
         from naq.classifier.suggest import choose_nodes, doubt
 
-        units = self.views_[0].rows
+        units, alone = self.views_[0].rows, self._graph().degrees == 0
         if self._labels is None and self._names is None:
-            return choose_nodes(units, k, np.empty(0, dtype=np.int64), None, self.seed)
+            return choose_nodes(units, k, np.empty(0, dtype=np.int64), None, self.seed, alone)
         found = self.prediction()
-        return choose_nodes(units, k, found.labels.nodes, doubt(found), self.seed)
+        return choose_nodes(units, k, found.labels.nodes, doubt(found), self.seed, alone)
 
     def save(self, path: str | Path) -> Path:
         """One safetensors file: vectors, maps, labels and parameters; not the graph."""
@@ -370,6 +377,7 @@ class FewShotNodeClassifier(FrameOutput, ClassifierMixin, BaseEstimator):
         self._form, self._trusted, self._plan = form, trusted, plan
         self._labels = self._extension = self._made_views = self._last = None
         self._smoothed = self._agreement = self._names = None
+        self._first = 0
 
     def _graph(self) -> Graph:
         if not hasattr(self, "graph_"):

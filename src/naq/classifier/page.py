@@ -199,11 +199,11 @@ def write_report(classifier: FewShotNodeClassifier, path: str | Path, level: flo
 
 
 def class_rows(found: Prediction) -> list[ClassRow]:
-    """Every class, in the order of ``labels.classes``."""
-    labels, final, rows = found.labels, found.transduction, []
+    """Every class, in the order of ``labels.classes``; nodes are those from ``found.first`` on."""
+    labels, final, rows = found.labels, found.transduction[found.first :], []
     for place, (name, expected) in enumerate(zip(labels.classes.tolist(), found.expected_by_class())):
         members = np.flatnonzero(final == name)
-        sure = float(found.probabilities[members, place].mean(dtype=np.float64)) if len(members) else None
+        sure = float(found.probabilities[found.first + members, place].mean(dtype=np.float64)) if len(members) else None
         given = int((labels.class_index == place).sum())
         rows.append(ClassRow(name, given, len(members), len(members) / len(final), sure, expected))
     return rows

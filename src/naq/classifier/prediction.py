@@ -69,6 +69,8 @@ class Prediction:
             names.
         shares: (C,) of the classes among nodes, as they were taken to be.
         unmet: the share of the nodes that may be of classes without a label.
+        first: what is said of many nodes is said of those from this one on.
+        names: (n,) of the nodes, or None.
     """
 
     labels: Labels
@@ -81,6 +83,8 @@ class Prediction:
     shares: np.ndarray
     unmet: float
     _expected: ExpectedAccuracy | None
+    first: int = 0
+    names: np.ndarray | None = None
     _sets: dict[float, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -105,16 +109,26 @@ class Prediction:
         return ~np.isnan(self.leave_one_out[:, 0])
 
     @cached_property
-    def free(self) -> np.ndarray:
+    def unlabelled(self) -> np.ndarray:
         """Nodes without a label."""
         return np.delete(np.arange(len(self.probabilities)), self.labels.nodes)
+
+    @property
+    def free(self) -> np.ndarray:
+        """Nodes without a label, from the ``first`` on."""
+        return self.unlabelled[np.searchsorted(self.unlabelled, self.first) :]
 
     @property
     def expected(self) -> ExpectedAccuracy:
         """What share of the nodes without a label is right, as far as can be known without their classes."""
         if self._expected is None:
             raise OptionError("every node has a label, so there is no accuracy to expect; leave some without.")
-        return self._expected
+        if not self.first:
+            return self._expected
+        sure = self.probabilities.max(axis=1)  # by how much these are surer than all
+        more = float(sure[self.free].mean() - sure[self.unlabelled].mean())
+        ends = (self._expected.value, self._expected.low, self._expected.high)
+        return ExpectedAccuracy(*(min(max(one + more, 0.0), 1.0) for one in ends))
 
     def expected_by_class(self) -> list[ExpectedAccuracy | None]:
         """For each class the share of its predictions for nodes without a label that is right; None if none."""
@@ -146,7 +160,7 @@ class Prediction:
 
     def _threshold(self, level: float) -> float:
         """The highest probability above which enough classes are held."""
-        some = self.probabilities[thin_out(self.free, SAMPLE)] if len(self.free) else self.probabilities
+        some = self.probabilities[thin_out(self.unlabelled, SAMPLE)] if len(self.unlabelled) else self.probabilities
         ordered = np.sort(some, axis=None)[::-1].astype(np.float64)
         mass = np.cumsum(ordered) / len(some)
         counted = self.has_other_labels
@@ -186,8 +200,8 @@ class Prediction:
         }
 
     def to_frame(self, level: float = 0.9) -> Any:
-        """:meth:`columns` as a frame of pandas, or a table of Arrow without it; nodes by number."""
-        return to_frame(self.columns(level))
+        """:meth:`columns` as a frame of pandas, or a table of Arrow without it; nodes by name if they have names."""
+        return to_frame(self.columns(level) | ({} if self.names is None else {"node": self.names}))
 
     def doubtful_labels(self) -> list[DoubtfulLabel]:
         """Labels to which another class is likelier once they are left out, the most doubtful first."""

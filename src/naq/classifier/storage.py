@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from naq.classifier.labels import Labels, to_labels
-from naq.classifier.names import ClassNames
-from naq.errors import DataError, OptionError
-from naq.files import read_tensors, write_tensors
+import naq
+from naq.errors import DataError, NaqError, OptionError
+from naq.files import cache_folder, read_tensors, write_tensors
 from naq.graph import Graph
 
 if TYPE_CHECKING:
     from naq.classifier.estimator import FewShotNodeClassifier
+    from naq.classifier.labels import Labels
 
     Kind = TypeVar("Kind", bound=FewShotNodeClassifier)
 
 FORMAT = "naq-classifier-3"
+CLASSIFIER, VERSION = "classifier.safetensors", 1
+"""Of the cache: the file, and a number that is raised when the classifier's vectors or its file change."""
 MAPS = ("center", "first", "mean", "second")
+
+
+def kept_folder(graph: Graph, method: str, seed: int) -> Path | None:
+    """Where the cache keeps what was made of a graph; its content without labels, the method and the version are in its
+    name. None for a user without a home."""
+    key = f"{graph.without_labels().hash}/{method}/{seed}/{naq.__version__}/{VERSION}"
+    folder = cache_folder()
+    return None if folder is None else folder / "studio" / hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+
+
+def fit_kept(classifier: Kind, graph: Graph, labels: Any = None, classes: Any = None) -> Kind:
+    """``classifier.fit``, or the same from the cache, where it is kept; on the CPU, without options of the method."""
+    folder = kept_folder(graph, classifier.method, classifier.seed)
+    if folder is None or classifier.device != "cpu" or classifier.options:
+        return classifier.fit(graph, labels, classes)
+    with suppress(DataError):
+        found = read_classifier(type(classifier), folder / CLASSIFIER, graph)
+        found.set_params(**classifier.get_params()).set_classes(classes)
+        return found if labels is None else found.set_labels(labels)
+    bare = copy.copy(classifier.fit(graph, labels, classes))
+    bare._labels = bare._names = None
+    with suppress(NaqError, OSError):  # a folder that cannot be written costs a fit at the next time
+        write_classifier(bare, folder / CLASSIFIER)
+    return classifier
 
 
 def write_classifier(classifier: FewShotNodeClassifier, path: str | Path) -> Path:
@@ -77,6 +106,8 @@ def _build(kind: type[Kind], path: Path, tensors: dict[str, np.ndarray], facts: 
     classifier._keep(graph, vectors, form, bool(facts.get("trusted", True)), str(facts["plan"]))
     classifier._agreement = facts.get("agreement")
     if "names" in facts:
+        from naq.classifier.names import ClassNames  # not at the top: the studio names its folder before torch is there
+
         names = facts["names"]
         if graph.text is None or not all(isinstance(one, str) for one in names) or names != sorted(set(names)):
             raise DataError(f"{path}: names of classes are {str(names)[:80]}; expected those of a graph with text.")
@@ -97,6 +128,8 @@ def _floats(tensors: dict[str, np.ndarray], name: str, shape: tuple[int | None, 
 
 
 def _labels(tensors: dict[str, np.ndarray], classes: Any, classifier: FewShotNodeClassifier, path: Path) -> Labels:
+    from naq.classifier.labels import Labels, to_labels
+
     kinds = {type(name) for name in classes} if isinstance(classes, list) else set()
     if len(kinds) != 1 or not kinds <= {str, int, float, bool} or len(set(classes)) != len(classes):
         raise DataError(f"{path}: the classes are {str(classes)[:80]}; expected different names or numbers.")

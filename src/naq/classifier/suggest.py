@@ -60,8 +60,13 @@ def doubt(found: Prediction) -> np.ndarray:
     return rankdata(top[:, -2] - top[:, -1]) + rankdata(found.disagreement())
 
 
-def choose_nodes(units: np.ndarray, k: int, labelled: np.ndarray, doubtful: np.ndarray | None, seed: int) -> np.ndarray:
-    """(k,) nodes without a label, the most useful first; ``doubtful`` (n,) is None without labels."""
+def choose_nodes(
+    units: np.ndarray, k: int, labelled: np.ndarray, doubtful: np.ndarray | None, seed: int,
+    alone: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """(k,) nodes without a label, the most useful first; ``doubtful`` (n,) is None without labels.
+
+    Of these, nodes that are ``alone`` (n,), without an edge, come last: their labels tell nothing of neighbours."""
     k = check_whole("k", k)
     free = np.ones(len(units), dtype=bool)
     free[labelled] = False
@@ -78,7 +83,8 @@ def choose_nodes(units: np.ndarray, k: int, labelled: np.ndarray, doubtful: np.n
         finer, _ = find_medoids(units, min(len(units), max(k, min(MOST_CLUSTERS, FINER * count))), seed)
         order = np.argsort(-doubtful[finer], kind="stable")
         unsure = finer[order][free[finer[order]]].tolist()
-    return np.array(alternate(central, unsure, np.flatnonzero(free).tolist(), k), dtype=np.int64)
+    chosen = np.array(alternate(central, unsure, np.flatnonzero(free).tolist(), k), dtype=np.int64)
+    return chosen if alone is None else chosen[np.argsort(alone[chosen], kind="stable")]
 
 
 def alternate(one: list[int], two: list[int], rest: list[int], k: int) -> list[int]:

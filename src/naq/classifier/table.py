@@ -10,7 +10,7 @@ class are those that it was predicted for. Words that these nodes do not have cl
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,28 +42,40 @@ def prediction_columns(classifier: FewShotNodeClassifier, level: float = 0.9) ->
     chosen, second = found.two_likeliest
     nearest = nearest_labels(classifier.views_[0].rows, chosen, found.labels)
     words, everyone = supporting_words(graph, chosen, len(found.labels.classes)), range(len(chosen))
-    titled = graph.table is not None and graph.table.has("name", "both")
-    own = {"node": [node_name(graph, node) for node in everyone]}
-    own |= {"name": [graph.title_of(node) for node in everyone]} if titled else {}
-    columns = own | {name: values for name, values in found.columns(level).items() if name != "node"}
+    own, shown = [node_name(graph, node) for node in everyone], node_texts(graph, everyone)
+    titled = {"name": shown.pop("name")} if "name" in shown else {}
+    columns = {"node": own} | titled | found.columns(level) | {"node": own}
     columns |= {
         "because": [describe(view) for view in found.deciding_views(chosen, second)],
         "nearest_label": [None if node < 0 else graph.title_of(node) for node in nearest.tolist()],
         "words": [mine for mine, _ in words],
         "neighbour_words": [near for _, near in words],
     }
-    with_text = graph.table is not None and graph.table.has("text")
-    return columns | ({"text": [plain(graph.text_of(node), LONGEST_TEXT) for node in everyone]} if with_text else {})
+    return columns | shown
 
 
-def write_predictions(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9, first: int = 0) -> Path:
-    """:func:`prediction_columns` of the nodes from the ``first`` on, as a CSV in UTF-8; lists are separated by ``|``;
-    whole or not at all; safe to open in a spreadsheet. Where the path ends in ``.parquet``, as Parquet."""
+def write_predictions(classifier: FewShotNodeClassifier, path: str | Path, level: float = 0.9) -> Path:
+    """:func:`prediction_columns` as :func:`write_columns` writes them; of the new nodes alone if ``extend`` was asked
+    for these."""
+    first = classifier.prediction().first
     columns = {name: values[first:] for name, values in prediction_columns(classifier, level).items()}
+    return write_columns(path, columns, classifier.graph_)
+
+
+def write_columns(path: str | Path, columns: Mapping[str, Any], graph: Graph) -> Path:
+    """A table with nodes in the column ``node``, whole or not at all: a CSV in UTF-8, lists separated by ``|``, safe to
+    open in a spreadsheet; where the path ends in ``.parquet``, Parquet."""
     if Path(path).suffix.lower() == ".parquet":
-        return _write_parquet(path, columns, classifier.graph_)
-    lists = [values.tolist() if isinstance(values, np.ndarray) else values for values in columns.values()]
-    return write_rows(path, list(columns), zip(*lists))
+        return _write_parquet(path, columns, graph)
+    rows = zip(*(values.tolist() if isinstance(values, np.ndarray) else values for values in columns.values()))
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows([cell(value) for value in row] for row in rows)
+
+    return write_atomically(path, write)
 
 
 def _write_parquet(path: str | Path, columns: Mapping[str, Any], graph: Graph) -> Path:
@@ -75,6 +87,7 @@ def _write_parquet(path: str | Path, columns: Mapping[str, Any], graph: Graph) -
         raise MissingDependency('Parquet is written with pyarrow: pip install "naq[io]".') from error
     text, texts = pa.string(), pa.list_(pa.string())
     kinds = {"nearest_label": text, "words": texts, "neighbour_words": texts}  # which may all be empty
+    kinds |= {name: text for name, values in columns.items() if all(one is None for one in values)}
     made = {name: pa.array(values, kinds.get(name)) for name, values in columns.items()}
     if not (graph.recipe or {}).get("text_ids") and all(_is_whole(name) for name in columns["node"]):
         made["node"] = made["node"].cast(pa.int64())
@@ -87,24 +100,13 @@ def _is_whole(name: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(name)) == name
 
 
-def node_texts(graph: Graph, node: int) -> dict[str, str]:
-    """``name`` and ``text`` of a node, if the graph keeps them."""
+def node_texts(graph: Graph, nodes: Iterable[int]) -> dict[str, list[str]]:
+    """``name`` and ``text`` of some nodes, if the graph keeps them."""
     if graph.table is None:
         return {}
-    name = {"name": graph.title_of(node)} if graph.table.has("name", "both") else {}
-    return name | ({"text": plain(graph.text_of(node), LONGEST_TEXT)} if graph.table.has("text") else {})
-
-
-def write_rows(path: str | Path, columns: Sequence[str], table: Iterable[Sequence[Any]]) -> Path:
-    """A CSV of cells that no spreadsheet computes."""
-
-    def write(temporary: Path) -> None:
-        with temporary.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows([cell(value) for value in row] for row in table)
-
-    return write_atomically(path, write)
+    name = {"name": [graph.title_of(node) for node in nodes]} if graph.table.has("name", "both") else {}
+    texts = (plain(graph.text_of(node), LONGEST_TEXT) for node in nodes)
+    return name | ({"text": list(texts)} if graph.table.has("text") else {})
 
 
 def cell(value: Any) -> str:

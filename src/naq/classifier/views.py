@@ -9,14 +9,18 @@ node is never its own neighbour):
 ``around``         :math:`P X_0 \mid (P^2 - \mathrm{diag}\,P^2) X_0`: what its neighbours are like, and theirs
 ``surroundings``   :math:`X_0 \mid P X_0 \mid (P^2 - \mathrm{diag}\,P^2) X_0`: the node next to its neighbours
 ``directions``     :math:`X_0 \mid P_{out} X_0 \mid P_{in} X_0` if edges have a direction
+``edges NAME``     of each type of edges :math:`P_r X_0`, and :math:`P_r^T X_0` if they have a direction; without
+                   features its ``neighbours``
+``types``          how many edges of each type the node has
 ``neighbours``     who the neighbours are: SVD of :math:`D^{-1/2} A D^{-1/2}`
 ``degrees``        how many neighbours it and its neighbours have
 ``everything``     all of them but ``around`` side by side, each along its principal axes
 =================  =========================================================================================
 
 Wide blocks of columns are centred unit rows, few columns keep their lengths and have a mean square of one, so that
-blocks side by side have equal weight. A view that is constant, or for which there is nothing, is left out. Edge
-weights count.
+blocks side by side have equal weight. A view that is constant, or for which there is nothing, is left out, and so are
+views of types that look as if drawn by chance (:func:`drawn_by_chance`). Edge weights count in all but ``naq-plus``,
+``smooth`` and ``texts``.
 
 Cost: O(edges d + n d^2); some 1,100 floats per node in addition to the vectors, 400 above ``LARGE`` nodes. ``features``
 and ``around`` are parts of ``surroundings``, and ``everything`` is made for single nodes.
@@ -32,8 +36,9 @@ import scipy.sparse as sp
 
 from naq.embedders.smoothing import balanced, centred, narrow, smoothed, standardised, truncated_svd
 from naq.graph import Graph
-from naq.graph.checks import FEW
+from naq.graph.checks import FEW, both_ways, is_symmetric
 from naq.graph.operators import unit_rows
+from naq.random import stream
 from naq.threads import one_blas_thread
 
 WIDTH = 256  # columns of a block of features at most, and of ``neighbours``
@@ -42,6 +47,8 @@ STEPS = 10  # of smoothing the texts
 SAMPLE = 8192  # rows from which principal axes are found
 LARGE = 200_000
 """With more nodes, blocks have half of ``WIDTH`` and the view of who the neighbours are is left out: memory."""
+MOST_TYPES = 8  # of edges that have a view
+SHUFFLES, UNLIKELY = 20, 6.0  # of types, and standard deviations from which types are not drawn by chance
 TITLES = {
     "naq-plus": "the node with its surroundings (naq-plus)",
     "smooth": "the node averaged with its surroundings (smooth)",
@@ -51,6 +58,7 @@ TITLES = {
     "directions": "what comes before and after it along the edges",
     "neighbours": "who the neighbours are",
     "degrees": "how many neighbours there are",
+    "types": "how many edges of each type there are",
     "texts": "the text of the node and its surroundings",
     "names": "what the classes are called",
     "everything": "all of it side by side",
@@ -90,7 +98,8 @@ class View:
 
 def describe(name: str) -> str:
     """A view in plain words."""
-    return TITLES.get(name, name)
+    kind = name.removeprefix("edges ")
+    return TITLES.get(name, name) if kind == name else f"what edges of the type {kind!r} lead to"
 
 
 def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[View]:
@@ -103,7 +112,7 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
     adjacency, found = graph.weighted_adjacency, list(vectors)
     with one_blas_thread():
         own = [(block, narrow(block.kind, part, width, seed)) for block, part in graph.block_features()]
-        own = [(block, rows) for block, rows in own if rows.any()]
+        own, first = [(block, rows) for block, rows in own if rows.any()], None
         if own:
             first = np.concatenate([rows for _, rows in own], axis=1) / np.float32(np.sqrt(len(own)))
             beside = surroundings(adjacency, first) if adjacency.nnz else first
@@ -119,6 +128,7 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
             if graph.num_nodes <= LARGE:
                 found.append(View("neighbours", adjacency_svd(adjacency, seed), False, True))
             found.append(View("degrees", degree_columns(adjacency), False, True))
+        found += relation_views(graph, first, seed)
         found = [view for view in found if view.rows.any()]
         if len(found) < 2:
             return found
@@ -127,6 +137,68 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
             near, few = beside[:, first.shape[1] :], first.shape[1] < FEW
             found.append(View("around", balanced(standardised(near), few) if few else near, True, True))
     return [*found, everything]
+
+
+def relation_views(graph: Graph, first: np.ndarray | None, seed: int = 0) -> list[View]:
+    """``edges NAME`` of the ``MOST_TYPES`` most frequent types, and ``types``; none if types look drawn by chance.
+
+    Args:
+        first: (n, d) features, or None.
+    """
+    relations = dict(sorted(graph.relations.items(), key=lambda item: -item[1].nnz)[:MOST_TYPES])
+    if not relations or drawn_by_chance(graph, list(relations.values()), first):
+        return []
+    found, counts = list[View](), list[np.ndarray]()
+    for name, matrix in relations.items():
+        ways = [matrix] if is_symmetric(matrix) else [matrix, sp.csr_array(matrix.T)]
+        counts += [np.log1p(np.diff(way.indptr)) for way in ways]
+        if first is not None:
+            few, near = first.shape[1] < FEW, [means(way) @ first for way in ways]
+            rows = [balanced(standardised(one) if few else one, few) for one in near]
+            found.append(View(f"edges {name}", np.concatenate(rows, axis=1), True, True))
+        elif graph.num_nodes <= LARGE:
+            found.append(View(f"edges {name}", adjacency_svd(both_ways(matrix), seed), False, True))
+    return [*found, View("types", balanced(standardised(np.stack(counts, axis=1)), few=True), False, True)]
+
+
+def drawn_by_chance(graph: Graph, relations: Sequence[sp.csr_array], first: np.ndarray | None) -> bool:
+    """Whether types could be drawn for each edge without regard to its ends: how often edges of a node have the same
+    type, how alike the ends of a type are, and what they are like, differ from what shuffled types have by less than
+    ``UNLIKELY`` standard deviations.
+
+    Edges without a type are one more. Cost: O(edges) for each of ``SHUFFLES``.
+    """
+    whole = graph.adjacency if graph.arcs is None else graph.arcs
+    rest = whole - whole.multiply(sum((one != 0 for one in relations), start=sp.csr_array(whole.shape, dtype=bool)))
+    two_ways = all(map(is_symmetric, relations))
+    parts = [sp.coo_array(sp.triu(one) if two_ways else one) for one in (*relations, rest) if one.count_nonzero()]
+    kinds, count = np.repeat(np.arange(len(parts)), [part.nnz for part in parts]), len(parts)
+    ends = [np.concatenate([getattr(part, side) for part in parts]).astype(np.int64) for side in ("row", "col")]
+    if count < 2:
+        return True
+    meetings = [np.concatenate(ends)] if two_ways else ends
+    at, random = thin_out(np.arange(len(kinds)), SAMPLE), stream(0, "classifier/types")
+    shown = []
+    if first is not None:
+        one, two = (first[side[at]].astype(np.float64) for side in ends)
+        shown = [np.einsum("ed,ed->e", one, two)[:, None], *([one + two] if two_ways else [one, two])]
+
+    def measured(kinds: np.ndarray) -> list[float]:
+        found = []
+        for nodes in meetings:
+            same = np.bincount(
+                nodes * count + np.tile(kinds, len(nodes) // len(kinds)), minlength=graph.num_nodes * count
+            )
+            found.append(
+                float((same**2 / np.maximum(np.bincount(nodes, minlength=graph.num_nodes), 1).repeat(count)).sum())
+            )
+        member = np.eye(count)[kinds[at]]
+        sizes = np.maximum(member.sum(axis=0), 1)[:, None]
+        return [*found, *(float(((member.T @ rows) ** 2 / sizes).sum()) for rows in shown)]
+
+    shuffled = np.array([measured(random.permutation(kinds)) for _ in range(SHUFFLES)])
+    apart = np.abs(np.array(measured(kinds)) - shuffled.mean(axis=0))
+    return bool((apart <= UNLIKELY * shuffled.std(axis=0) + 1e-9 * np.abs(shuffled.mean(axis=0))).all())
 
 
 def join(views: Sequence[View]) -> View:

@@ -25,10 +25,11 @@ ClassFile = Annotated[
 TextEncoder = Annotated[
     str | None, Option(help="Text also as sentence vectors: a model of sentence-transformers, by folder or name.")
 ]
-Label = Annotated[str | None, Option(help="Column of nodes: classes; labels, where no --labels are given.")]
+Label = Annotated[str | None, Option(help="Column of nodes: classes; these are labels, where no --labels are given.")]
 Ignore = Annotated[list[str], Option(help="Column that is not read; may be repeated.")]
 MethodName = Annotated[str, Option("--method", "-m", help="A name of 'naq list methods' that needs no labels.")]
 Device = Annotated[str, Option(help="cpu or cuda.")]
+NoCache = Annotated[bool, Option("--no-cache", help="Neither read nor keep what was learned without labels.")]
 Seed = Annotated[int, Option(help="Of whatever the method draws.")]
 
 

@@ -20,6 +20,7 @@ from naq.cli.arguments import (
     Label,
     LabelFile,
     MethodName,
+    NoCache,
     Nodes,
     Seed,
     TextEncoder,
@@ -51,6 +52,7 @@ def predict_command(
     level: Annotated[float, Option(help="Share of the nodes whose prediction set shall hold the class.")] = 0.9,
     seed: Seed = 0,
     device: Device = "cpu",
+    no_cache: NoCache = False,
     report: Annotated[Path | None, Option(help="HTML page to write: classes and how far to trust them.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print the summary as JSON.")] = False,
     engine: Engine = "local",
@@ -72,23 +74,27 @@ def predict_command(
     files = {"--nodes": nodes, "--labels": labels, "--classes": classes}
     inputs = {"the graph": Path(graph), **files, "--new": new, "--edges": edges}
     check_outputs({"--out": out, "--report": report}, inputs, also=".parquet")
-    if labels is None and classes is None and label is None:
-        raise OptionError("there are neither --labels nor --classes; give some nodes' classes, or the names of all.")
     if not 0 < level < 1:
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
     if edges is not None and new is None:
         raise OptionError("--edges are of the nodes of --new, which is not given; give it too.")
     loaded, given, named = read_inputs(graph, nodes, labels, label, ignore, classes, text_encoder)
-    larger, first = loaded, 0
+    if given is None and named is None:
+        raise OptionError(
+            f"there are neither --labels nor --classes, and {_own_classes(loaded)}; give some nodes' classes, or the "
+            "names of all."
+        )
+    larger = loaded
     if new is not None:
         with shown_warnings(str(new)):
-            larger, first = with_rows(loaded, new, edges), loaded.num_nodes
+            larger = with_rows(loaded, new, edges)
         larger = larger if edges is not None else larger.without_edges()
-    classifier = fit_classifier(loaded, given, named, method, unknown=unknown, seed=seed, device=device)
-    classifier = classifier if new is None else classifier.extend(larger)
+    options = {"unknown": unknown, "seed": seed, "device": device}
+    classifier = fit_classifier(loaded, given, named, method, no_cache, **options)
+    classifier = classifier if new is None else classifier.extend(larger, only_new=True)
     with show_progress(str(out)) as listener:
         listener("write", {})
-        write_predictions(classifier, out, level, first)
+        write_predictions(classifier, out, level)
     facts = _summary(classifier, level) | {"written": str(out)}
     if report is not None:
         from naq.classifier.page import write_report
@@ -99,10 +105,10 @@ def predict_command(
         echo(json.dumps(facts, indent=2))
         return
     print_summary(facts)
-    written = str(out) if new is None else f"{out} ({larger.num_nodes - first:,} new nodes)"
+    written = str(out) if new is None else f"{out} ({larger.num_nodes - loaded.num_nodes:,} new nodes)"
     echo(f"Written: {written}" + ("" if report is None else f", {report}"))
-    options = files | {"--label": label, "--text-encoder": text_encoder, "--ignore": ignore}
-    again = shell_line("suggest", graph, options)
+    again = files | {"--label": label, "--text-encoder": text_encoder, "--ignore": ignore}
+    again = shell_line("suggest", graph, again)
     echo(f"Next:\n  {plain(again, 4000)}      (what to label next)")
 
 
@@ -122,10 +128,11 @@ def suggest_command(
     nodes: Nodes = None,
     labels: LabelFile = None,
     k: Annotated[int, Option("-k", help="Nodes to suggest.")] = 10,
-    out: Annotated[Path | None, Option(help="CSV to write, with an empty column class to fill in.")] = None,
+    out: Annotated[Path | None, Option(help="CSV or Parquet file with an empty column class to fill in.")] = None,
     method: MethodName = "naq-plus",
     seed: Seed = 0,
     device: Device = "cpu",
+    no_cache: NoCache = False,
     classes: ClassFile = None,
     label: Label = None,
     ignore: Ignore = [],  # noqa: B006
@@ -134,22 +141,20 @@ def suggest_command(
 ) -> None:
     """Say which nodes to label next: those that stand for many others, and those between two classes."""
     from naq.classifier.labels import node_name
-    from naq.classifier.table import node_texts, write_rows
+    from naq.classifier.table import node_texts, write_columns
 
     files = {"the graph": Path(graph), "--nodes": nodes, "--labels": labels, "--classes": classes}
-    check_outputs({"--out": out}, files)
+    check_outputs({"--out": out}, files, also=".parquet")
     loaded, given, named = read_inputs(graph, nodes, labels, label, ignore, classes, text_encoder)
-    classifier = fit_classifier(loaded, given, named, method, seed=seed, device=device)
+    classifier = fit_classifier(loaded, given, named, method, no_cache, seed=seed, device=device)
     chosen = classifier.suggest(k)
     known = given is not None or named is not None
-    likely: list[Any] = classifier.predict()[chosen].tolist() if known else [None] * len(chosen)
-    rows: list[dict[str, Any]] = [
-        {"node": node_name(loaded, node), "likely": guess, **node_texts(loaded, node)}
-        for node, guess in zip(chosen.tolist(), likely)
-    ]
+    columns: dict[str, list[Any]] = {"node": [node_name(loaded, node) for node in chosen.tolist()]}
+    columns["likely"] = classifier.predict()[chosen].tolist() if known else [None] * len(chosen)
+    columns |= node_texts(loaded, chosen.tolist())
     if out is not None:
-        columns = ["node", "class", *list(rows[0])[1:]]
-        write_rows(out, columns, [[row.get(column, "") for column in columns] for row in rows])
+        write_columns(out, {"node": [], "class": [None] * len(chosen)} | columns, loaded)
+    rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
     if as_json:
         echo(json.dumps(rows, indent=2))
         return
@@ -167,25 +172,26 @@ def check_command(
     nodes: Nodes = None,
     label: Label = None,
     ignore: Ignore = [],  # noqa: B006
-    out: Annotated[Path | None, Option(help="CSV to write: every doubtful label.")] = None,
+    out: Annotated[Path | None, Option(help="CSV or Parquet file: every doubtful label.")] = None,
     k: Annotated[int, Option("-k", help="Labels to show.")] = 20,
     method: MethodName = "naq-plus",
     seed: Seed = 0,
     device: Device = "cpu",
+    no_cache: NoCache = False,
     as_json: Annotated[bool, Option("--json", help="Print all of them as JSON.")] = False,
 ) -> None:
     """Show labels that all else contradicts, the most doubtful first, with the class that is meant instead."""
     from naq.classifier.labels import node_name
-    from naq.classifier.table import write_rows
+    from naq.classifier.table import write_columns
     from naq.cli.terminal import print_table
     from naq.options import check_whole
 
     check_whole("k", k)
-    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels})
-    if labels is None and label is None:
-        raise OptionError("there are neither --labels nor --label; give some nodes' classes.")
-    loaded, given, _ = read_inputs(graph, nodes, labels, label, ignore)
-    classifier = fit_classifier(loaded, given, None, method, seed=seed, device=device)
+    check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels}, also=".parquet")
+    loaded, given, _ = read_inputs(graph, nodes, labels, label, ignore, every=True)
+    if given is None:
+        raise OptionError(f"there are no --labels, and {_own_classes(loaded)}; give some nodes' classes.")
+    classifier = fit_classifier(loaded, given, None, method, no_cache, seed=seed, device=device)
     found = classifier.prediction()
     doubts = found.doubtful_labels()
     columns = ("node", "class", "probability", "rather", "rather_probability")
@@ -194,7 +200,7 @@ def check_command(
         for one in doubts
     ]
     if out is not None:
-        write_rows(out, columns, rows)
+        write_columns(out, dict(zip(columns, zip(*rows))) if rows else dict.fromkeys(columns, ()), loaded)
     if as_json:
         echo(json.dumps([dict(zip(columns, row)) for row in rows], indent=2))
         return
@@ -215,11 +221,13 @@ def check_command(
 
 def read_inputs(
     source: str, nodes: Path | None, path: Path | None, label: str | None, ignore: list[str],
-    classes: Path | None = None, text_encoder: str | None = None,
+    classes: Path | None = None, text_encoder: str | None = None, every: bool = False,
 ) -> tuple[Graph, Labels | None, dict[str, str] | None]:  # fmt: skip
-    """The graph, the labels of a file or of a column, and the names of classes; checked before anything takes long.
+    """The graph, labels, and the names of classes; checked before anything takes long.
 
-    Labels that come alone are of two classes at least. Warns of a column that tells the classes alone."""
+    Labels are those of a file, else of the column ``label``, else, without names of classes, those that the graph has:
+    of some nodes, or where ``every`` is set of all. Labels that come alone are of two classes at least. Warns of a
+    column that tells the classes alone."""
     from naq.classifier.labels import Labels, check_enough, check_one_class, read_labels
     from naq.classifier.names import read_classes
     from naq.cli.terminal import load_shown, shown_warnings
@@ -227,29 +235,42 @@ def read_inputs(
 
     graph = load_shown(source, nodes, text_encoder, label, ignore)
     named = None if classes is None else read_classes(classes)
-    if path is not None:
-        with shown_warnings(str(path)):
+    with shown_warnings(str(path or source)):
+        if path is not None:
             found = read_labels(path, graph)
             for note in class_columns(graph, found.nodes, found.values):
                 warn(note, stacklevel=1)
-    elif label is not None and graph.labels is not None and graph.class_names is not None:
-        known = (graph.labels >= 0).nonzero()[0]
-        check_one_class(graph.class_names[graph.labels[known]].tolist())
-        found = Labels.of(known, graph.class_names[graph.labels[known]].tolist())
-    else:
-        return graph, None, named
-    return graph, check_enough(found, f"{path or label}: ") if named is None else found, named
+        elif graph.labels is None or (label is None and named is not None):
+            return graph, None, named
+        else:
+            known = (graph.labels >= 0).nonzero()[0]
+            if not len(known) or (label is None and not every and len(known) == graph.num_nodes):
+                return graph, None, named
+            values = graph.labels[known] if graph.class_names is None else graph.class_names[graph.labels[known]]
+            check_one_class(values.tolist())
+            found = Labels.of(known, values.tolist())
+            if label is None:
+                warn(f"the labels are the graph's own: {len(known):,} of {graph.num_nodes:,} nodes", stacklevel=1)
+    return graph, check_enough(found, f"{path or label or source}: ") if named is None else found, named
+
+
+def _own_classes(graph: Graph) -> str:
+    """Why the classes that a graph brings are not labels."""
+    whole = graph.labels is not None and bool((graph.labels >= 0).all())
+    return "every node of the graph has a class" if whole else "no node of the graph has a class"
 
 
 def fit_classifier(
-    graph: Graph, labels: Labels | None, classes: dict[str, str] | None, method: str, **options: Any
+    graph: Graph, labels: Labels | None, classes: dict[str, str] | None, method: str, no_cache: bool, **options: Any
 ) -> FewShotNodeClassifier:
     from naq.classifier import FewShotNodeClassifier
+    from naq.classifier.storage import fit_kept
     from naq.cli.terminal import show_progress
 
+    classifier = FewShotNodeClassifier(method, **options)
     with show_progress(graph.name) as listener:
         listener("embed", {"method": method})
-        return FewShotNodeClassifier(method, **options).fit(graph, labels, classes)
+        return classifier.fit(graph, labels, classes) if no_cache else fit_kept(classifier, graph, labels, classes)
 
 
 def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
@@ -260,16 +281,16 @@ def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
     expected = found.expected if len(found.free) else None
     return {
         "graph": classifier.graph_.name,
-        "nodes": len(found.probabilities),
+        "nodes": len(found.probabilities) - found.first,
         "classes": [
             {"class": row.name, "labels": row.labels, "nodes": row.nodes, "mean_probability": row.probability}
             for row in class_rows(found)
         ],
-        "unknown": 0 if found.outside is None else int(found.outside.sum()),
+        "unknown": 0 if found.outside is None else int(found.outside[found.first :].sum()),
         "expected_accuracy": None if expected is None else asdict(expected) | {"text": str(expected)},
         "views": {describe(name): weight for name, weight in found.view_weights().items()},
         "verdicts": verdicts(found),
-        "prediction_set_size": float(found.sets(level).sum(axis=1).mean()),
+        "prediction_set_size": float(found.sets(level)[found.first :].sum(axis=1).mean()),
         "level": level,
         "chosen": classifier.explain(found),
     }
@@ -284,7 +305,12 @@ def print_summary(facts: dict[str, Any]) -> None:
         rows.append((str(row["class"]), f"{row['labels']:,}", f"{row['nodes']:,}", sure))
     if facts["unknown"]:
         rows.append(("(none of them)", "", f"{facts['unknown']:,}", ""))
-    print_table(columns, rows, title=f"{facts['graph']}: {facts['nodes']:,} nodes", numbers=columns[1:])
+    print_table(
+        columns,
+        rows,
+        title=f"{facts['graph']}: {facts['nodes']:,} {'node' if facts['nodes'] == 1 else 'nodes'}",
+        numbers=columns[1:],
+    )
     if facts["expected_accuracy"] is None:
         echo("Every node has a label, so there is no accuracy to expect.")
     else:
@@ -296,4 +322,3 @@ def print_summary(facts: dict[str, Any]) -> None:
     if "level" in facts:
         level, size = 100 * facts["level"], facts["prediction_set_size"]
         echo(f"Prediction sets at {level:.0f} %: {size:.1f} classes on average.")
-        echo(f"Chosen: {facts['chosen']}")

@@ -26,7 +26,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from naq.errors import Listener, plain, warn, with_flags
+from naq.errors import Listener, OptionError, plain, warn, with_flags
 
 if TYPE_CHECKING:
     from naq.graph import Graph
@@ -69,8 +69,12 @@ def load_shown(
 
     with show_progress(dataset) as listener, shown_warnings(dataset):
         listener("load", {"source": dataset})
-        if nodes is None and label is None and not ignore and ".graphml" not in dataset.lower():
+        tables = nodes is not None or bool(ignore) or ".graphml" in dataset.lower()
+        if not tables and (label is None or dataset.endswith(".npz")):
             graph = load(dataset)
+            if label is not None and (graph.recipe or {}).get("label") != label:
+                made = f"--label is {label!r}, but {dataset} was imported with {(graph.recipe or {}).get('label')!r}"
+                raise OptionError(f"{made} as the column of classes; leave --label out, or import the tables again.")
             return graph if text_encoder is None else graph.with_text_encoder(text_encoder, listener)
         from naq.io import Choice, load_tables
         from naq.io.tables.importing import warn_of_losses

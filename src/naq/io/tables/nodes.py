@@ -94,7 +94,7 @@ def read_nodes(
     columns = {display_name(c): table.texts(c) for c in kept}
     cells = NodeTable.of(columns, None if name is None else display_name(name), text) if kept and choice.keep else None
     dropped = table.dropped + dropped
-    recipe: Recipe = {"id": key, "text_ids": table.typed and table.is_text(key)}
+    recipe: Recipe = {"id": key, "label": label, "text_ids": table.typed and table.is_text(key)}
     recipe |= {"others": [*filter(None, [label]), *unused], "columns": [one.recipe for one in features]}
     return Nodes(ids, table.name, labels, class_names, features, unused, dropped, notes, cells, recipe)
 
