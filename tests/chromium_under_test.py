@@ -69,12 +69,14 @@ class Page:
         self.tab.set_default_timeout(1000 * LONG)
         self.complaints = []
         self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.tab.on(
-            "console", lambda message: self.complaints.append(message.text) if message.type == "error" else None
-        )
+        self.tab.on("console", self._heard)
         self.tab.goto(address)
         self.tab.wait_for_url("**/")  # by way of the page that keeps the key
         until(self.tab, ready)
+
+    def _heard(self, message):
+        if message.type == "error":
+            self.complaints.append(f"{message.text} ({message.location['url']})")
 
     def see(self, expression):
         return until(self.tab, expression)

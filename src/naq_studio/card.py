@@ -148,7 +148,11 @@ def _words(graph: Graph, node: int, members: np.ndarray | None) -> list[dict[str
 
 def _features(graph: Graph, node: int, words: np.ndarray) -> list[dict[str, Any]]:
     """The features but for words in which the node differs most from the mean, in standard deviations, with the value
-    as the table of nodes has it; none that is absent."""
+    as the table of nodes has it; none that is absent. Dates, which are features by their age, are above it if later."""
+    from naq.io.tables.roles import display_name
+
+    known = (graph.recipe or {}).get("columns", [])
+    ages = {display_name(one["column"]) for one in known if one["kind"] == "number" and "dates" in one}
     mean, deviation = graph.kept("studio/moments", lambda: _moments(graph))
     assert graph.features is not None
     row = graph.features[[node]]
@@ -162,7 +166,8 @@ def _features(graph: Graph, node: int, words: np.ndarray) -> list[dict[str, Any]
     for one in np.argsort(-np.abs(apart), kind="stable")[:WORDS].tolist():
         name = f"feature {one}" if graph.vocab is None else str(graph.vocab[one])
         value = raw.get(name, "" if scaled[one] or yes_or_no[one] else f"{values[one]:.4g}")
-        found.append({"name": name[:80], "value": value[:80], "apart": round(float(apart[one]), 2)})
+        more = -apart[one] if name in ages else apart[one]
+        found.append({"name": name[:80], "value": value[:80], "apart": round(float(more), 2)})
     return [one for one in found if one["apart"]]
 
 

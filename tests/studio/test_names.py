@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import naq
 from naq.errors import MissingDependency, OptionError
 from naq_studio import exports, requests
 from naq_studio.board import Entry
@@ -164,6 +165,17 @@ def test_numbers_without_their_table_are_not_shown_standardised(tmp_path):
         assert values["feature 0"] == "" and all(value == "" for value in values.values())
         assert ("feature 1" in values) == (graph.table.cell(node, 3) == "big")
     session.journal.close()
+
+
+def test_a_later_date_is_above_the_mean(tmp_path):
+    """Its feature is the age, so the newest date is the lowest number."""
+    nodes = {"id": list("abcde"), "founded": [f"{year}-05-01" for year in (2020, 1990, 2001, 2010, 1995)]}
+    graph = naq.from_tables({"source": list("abcd"), "target": list("bcde")}, nodes | {"size": [1, 2, 3, 4, 9]})
+    session = Session(graph, tmp_path / "j.csv")
+    shown = [{one["name"]: (one["value"], one["apart"]) for one in card(session, node)["features"]} for node in (0, 1)]
+    session.journal.close()
+    assert shown[0]["founded"][0] == "2020-05-01" and shown[0]["founded"][1] > 1 > -1 > shown[1]["founded"][1]
+    assert shown[0]["size"][1] < 0
 
 
 def test_sure_predictions_become_labels_after_a_spot_check(tmp_path):

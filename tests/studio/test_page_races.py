@@ -183,7 +183,7 @@ def test_another_server_with_the_same_version_is_drawn_anew(page, quiet):
         session.journal.write([Entry("label", 40, "fruit")])  # not counted
         session.start_id = "another"
     session.publish()
-    page.see("naq.store.given[40] === 0")
+    page.see("naq.store.given[40] === 0 && naq.map.seen.places === naq.store.places && !!naq.map.regions")
     with session.lock:
         session.graph, session.start_id = word_graph(60, names=[f"n {i}" for i in range(60)]), "a third"
         session.model.layouts = {"pca": session.model.layouts["pca"][:60]}

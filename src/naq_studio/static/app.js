@@ -8,7 +8,7 @@ import { Card } from "./card.js";
 import { Classes } from "./classes.js";
 import { Progress } from "./progress.js";
 import { Table } from "./table.js";
-import { Toolbar, SelectionBar, Legend } from "./toolbar.js";
+import { Toolbar, SelectionBar, Legend, Zoom } from "./toolbar.js";
 import { Dialogs } from "./dialogs.js";
 
 export let map = null;
@@ -54,9 +54,9 @@ function App() {
     ${store.problem && html`<p class="banner" role="alert">${store.problem} <button onClick=${() => update({ problem: "" })}>Close</button></p>`}
     <main>
       <section class="stage" aria-label="Map and table">
-        <${Toolbar} go=${go} map=${() => map} />
+        <${Toolbar} />
         <${MapPanel} />
-        ${store.view === "table" && html`<${Table} go=${go} />`}
+        ${store.view === "table" ? html`<${Table} go=${go} />` : html`<${Zoom} map=${() => map} />`}
         <${SelectionBar} />
       </section>
       <aside aria-label="Node, classes and progress">

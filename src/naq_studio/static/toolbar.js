@@ -7,7 +7,7 @@ import { clear, setLayout, store, update } from "./store.js";
 
 const Choice = ({ on, children, ...rest }) => html`<button aria-pressed=${on} class=${on ? "on" : ""} ...${rest}>${children}</button>`;
 
-export function Toolbar({ map }) {
+export function Toolbar() {
   const titles = useTitles();
   const { view, tool, colourBy, lassoMode, state, placesName, mapless } = store;
   return html`<div class="toolbar" role="toolbar" aria-label="Map">
@@ -22,10 +22,13 @@ export function Toolbar({ map }) {
         <${Choice} on=${colourBy === "sure"} onClick=${() => update({ colourBy: "sure" })} title="Colour by confidence (k switches)">Confidence<//>
         <select class=${typeof colourBy === "number" ? "on" : ""} value=${typeof colourBy === "number" ? colourBy : ""} aria-label="Colour by a column" title="Colour by a column of the table of nodes" onChange=${(e) => { e.target.blur(); update({ colourBy: e.target.value === "" ? "class" : Number(e.target.value) }); }}><option value="">Column …</option>${titles}</select></span>
       <${Choice} on=${store.edges} onClick=${() => update({ edges: !store.edges })} title="Edges of what is in view (e)">Edges<//>
-      ${state.layouts.length > 1 && html`<span class="group wide"><${Choice} on=${placesName === "pacmap"} onClick=${() => setLayout("pacmap")} title="Similar nodes close together (p switches)">PaCMAP<//><${Choice} on=${placesName === "pca"} onClick=${() => setLayout("pca")} title="Principal components (p switches)">PCA<//></span>`}
-      <span class="group"><button onClick=${() => map()?.zoom(1.5)} aria-label="Zoom in" title="Zoom in (+)">+</button><button onClick=${() => map()?.zoom(1 / 1.5)} aria-label="Zoom out" title="Zoom out (−)">−</button><button onClick=${() => map()?.showNodes(null)} title="Show everything (f)">Fit</button></span>`}
+      ${state.layouts.length > 1 && html`<span class="group wide"><${Choice} on=${placesName === "pacmap"} onClick=${() => setLayout("pacmap")} title="Similar nodes close together (p switches)">PaCMAP<//><${Choice} on=${placesName === "pca"} onClick=${() => setLayout("pca")} title="Principal components (p switches)">PCA<//></span>`}`}
   </div>`;
 }
+
+// In the corner, so that the tools stay in one line and none lies over the map that a lasso begins on.
+export const Zoom = ({ map }) => html`<div class="zoom" role="group" aria-label="Zoom">
+  <button onClick=${() => map()?.zoom(1.5)} aria-label="Zoom in" title="Zoom in (+)">+</button><button onClick=${() => map()?.zoom(1 / 1.5)} aria-label="Zoom out" title="Zoom out (−)">−</button><button onClick=${() => map()?.showNodes(null)} title="Show everything (f)">Fit</button></div>`;
 
 export function SelectionBar() {
   const { selection, state } = store;
