@@ -110,11 +110,13 @@ class Result:
         """
         of_seeds = zip(data.get("seeds", ()), data.get("per_seed", ()))
         each = tuple(cls.from_json(one, config and replace(config, seed=seed)) for seed, one in of_seeds)
-        parts = ({name: Evaluation.from_json(e) for name, e in data[k].items()} for k in ("evaluations", "baseline"))
+        parts = (data["evaluations"], data["baseline"])
+        evaluations, baseline = ({name: Evaluation.from_json(e) for name, e in part.items()} for part in parts)
         return cls(
             config or (each[0].config if each else RunConfig.from_json(data["config"])),
             data["data"],
-            *parts,
+            evaluations,
+            baseline,
             data["facts"],
             data["seconds"],
             None if data["history"] is None else History(**data["history"]),
