@@ -26,6 +26,7 @@ TYPING = (
     "naq.text",
     "naq.tasks",
     "naq.run.config",
+    "naq.episodes.episodes",
 )
 """Where types are looked for that signatures write without their module."""
 

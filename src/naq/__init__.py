@@ -39,6 +39,8 @@ _PUBLIC = {
     "Embedder": "naq.embedders:Embedder",
     "Head": "naq.heads:Head",
     "register": "naq.methods:register",
+    "listeners": "naq.listeners:",
+    "testing": "naq.testing:",
     "NaqError": "naq.errors:NaqError",
 }
 

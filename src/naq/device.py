@@ -129,6 +129,8 @@ def checked_device(device: str | torch.device) -> torch.device:
             torch.zeros(1, device=found).cpu()
         return found
     except (RuntimeError, AssertionError, ValueError, TypeError, OverflowError) as error:
+        if "," in str(device):
+            raise OptionError(f"device is {str(device)!r}; give one: several are for 'naq reproduce'.") from error
         raise OptionError(
             f"device is {str(device)!r}, which cannot be used here; choose 'cpu'{_others(torch.cuda.device_count())}."
         ) from error

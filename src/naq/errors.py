@@ -19,20 +19,22 @@ _FLAG = re.compile(r"naq [a-z]+ [^;]*|(?<![\w'\"-])--(no-)?([a-z][a-z-]*)")
 
 
 def unbroken(listener: Listener) -> Listener:
-    """The listener until it fails, which is a warning and does not stop the work; a :class:`NaqError` does."""
+    """The listener until it fails, which is a warning; a ``NaqError``, and what its ``raises`` lists, stop the work."""
     failed: list[Exception] = []
+    raises = (NaqError, *getattr(listener, "raises", ()))
 
     def call(phase: str, facts: Mapping[str, Any]) -> None:
         try:
             if not failed:
                 listener(phase, facts)
-        except NaqError:
+        except raises:
             raise
         except Exception as error:
             failed.append(error)
             name = getattr(listener, "__name__", type(listener).__name__)
             warn(f"listener {name} failed ({type(error).__name__}: {error}); the run goes on without it.", stacklevel=4)
 
+    call.raises = raises  # type: ignore[attr-defined]  # for the runs of several seeds
     return call
 
 

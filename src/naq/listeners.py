@@ -10,8 +10,10 @@ One of them is good for one run, or for the runs of several seeds one after the 
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from naq.errors import MissingDependency
@@ -52,15 +54,14 @@ class Tracker(ABC):
 
 
 class TensorBoard(Tracker):
-    """Event files in ``folder``, one run beside the other by ``run0``, ``run1``, ..."""
+    """Event files in ``folder/NAME-seed0``, ...; without a ``name`` it is the time and a random number."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder, self.runs = folder, 0
+    def __init__(self, folder: str, name: str = "") -> None:
+        self.folder, self.name = folder, name or f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         self.module = _library("torch.utils.tensorboard", "tensorboard")
 
     def begin(self, config: Mapping[str, Any]) -> None:
-        self.writer = self.module.SummaryWriter(f"{self.folder}/run{self.runs}")
-        self.runs += 1
+        self.writer = self.module.SummaryWriter(f"{self.folder}/{self.name}-seed{config['seed']}")
         rows = "".join(f"| {name} | {value} |\n" for name, value in config.items())
         self.writer.add_text("config", f"| setting | value |\n| --- | --- |\n{rows}")
 

@@ -71,6 +71,24 @@ def test_without_a_method_three_are_shown(call, graph_file):
         assert name in out and found["config"]["method"] == name and found["baseline"] == {}
 
 
+def test_several_seeds_have_one_table_and_one_file_over_them(call, graph_file):
+    words = ("run", graph_file, "-m", "naq-feat/protonet", "-m", "smooth", *SMALL, "--seed", 3, "--seeds", 2)
+    code, out, err = call(*words, "--out", "r")
+    assert code == 0 and "2 seeds" in out and "by seed" in out, err
+    for method in ("naq-feat-protonet", "smooth"):
+        found = metrics(Path("r", method))
+        assert found["seeds"] == [3, 4]
+        for seed, one in zip((3, 4), found["per_seed"]):
+            assert one["evaluations"] == metrics(Path("r", method, f"seed{seed}"))["evaluations"]
+        mean = np.mean([one["evaluations"]["logistic"]["accuracy"] for one in found["per_seed"]])
+        assert found["evaluations"]["logistic"]["accuracy"] == pytest.approx(mean)
+    assert call(*words, "--out", "r")[2].count("already done") == 4
+    code, _, err = call("run", graph_file, "-m", "smooth", "--way", 2, "--seeds", 2)
+    assert code == 0 and Path("runs/communities/smooth/2way-1shot/seed1/metrics.json").exists(), err
+    code, _, err = call("report", "r")
+    print(err)
+
+
 def test_the_usual_folder(call, graph_file):
     code, out, err = call("run", graph_file, "--way", 2, "-m", "untrained")
     assert code == 0 and "smooth" in out, err

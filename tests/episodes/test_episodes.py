@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import torch
 from hypothesis import given, settings
 from scipy.stats import chisquare
 from torch.utils.data import DataLoader
-from torch_geometric.data import Batch
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader as PygLoader
 from torch_geometric.nn import GraphConv
 
 import naq
@@ -141,7 +143,7 @@ def test_sub_graphs_for_pyg_give_the_vectors_of_the_whole_graph() -> None:
         return x
 
     expected = encode(whole.x.to_dense(), whole.edge_index)
-    batch = Batch.from_data_list(found)
+    batch = next(iter(PygLoader(found, batch_size=3)))
     vectors = encode(batch.x, batch.edge_index)
     assert torch.allclose(vectors[batch.support_index], expected[episodes.support.ravel()], atol=1e-5)
     assert torch.allclose(vectors[batch.query_index], expected[episodes.query[mask]], atol=1e-5)
@@ -150,6 +152,22 @@ def test_sub_graphs_for_pyg_give_the_vectors_of_the_whole_graph() -> None:
     assert np.array_equal(graph.features[found[0].node.numpy()].toarray(), found[0].x)
     with pytest.raises(NaqError, match=r"0\.\.140"):
         Episodes(episodes.support + 140, episodes.query, episodes.mask).to_pyg(graph)
+
+
+def test_exports_are_made_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = community_graph().without_labels()
+    episodes = naq.naq_episodes(naq.feature_neighbors(graph, 3), way=2, queries=3, count=100_000)
+    for found in (episodes.to_pyg(graph), episodes.to_learn2learn(np.ones((graph.num_nodes, 5)))):
+        assert len(found) == 100_000 and len(found[7:10]) == 3
+        for one, other in zip(found[7:10], (found[7], found[8], found[-100_000 + 9]), strict=True):
+            assert all(torch.equal(a[1], b[1]) for a, b in zip(one, other)) if isinstance(one, Data) else True
+        with pytest.raises(IndexError, match="100,000 episodes"):
+            found[100_000]
+        assert pickle.dumps(found), "for the workers of a loader"
+    monkeypatch.setattr("naq.device.SMALL", 0)
+    monkeypatch.setattr("naq.device.room", lambda: 100.0)
+    with pytest.raises(OptionError, match="lower hops"):
+        episodes.to_pyg(graph)[0]
 
 
 def partition_task(data: Any, labels: Any, shots: int) -> list[tuple[Any, Any]]:

@@ -1,8 +1,12 @@
 """A run with an encoder of the user's: configuration, folder, resume, and what is refused."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ import pytest
 import naq
 from encoders_under_test import GAT, PygGCN
 from naq.errors import OptionError
+from naq.nn.given import describe_encoder
 from naq.run import RunConfig
 
 
@@ -42,6 +47,36 @@ def test_an_encoder_is_trained_described_and_resumed(graph, tasks, tmp_path, met
     assert np.array_equal(again.embedding, whole.embedding)
     assert json.loads((tmp_path / "run" / "config.json").read_text())["config"] == config
     assert short(graph, tasks, out=tmp_path / "run", **given).accuracy == whole.accuracy
+
+
+class Plain(PygGCN):
+    def forward(self, x, edge_index):
+        return self.last(self.first(x, edge_index), edge_index)
+
+
+class Named(PygGCN):
+    """Layers that are chosen by a set, whose order is by chance in every process."""
+
+    def forward(self, x, edge_index):
+        for name, layer in self.named_children():
+            x = layer(x, edge_index) if name in {"first", "last", "middle", "other"} else x
+        return x
+
+
+def test_another_forward_is_another_encoder():
+    kinds = [PygGCN, Plain, Named, type("PygGCN", (Plain,), {"forward": lambda self, x, edges: x}), PygGCN]
+    found = [describe_encoder(kind, 5, 0) for kind in kinds]
+    assert len({one["code"] for one in found}) == 4 and found[0] == found[-1]
+    assert len({one["weights"] for one in found}) == 1
+
+
+def test_an_encoder_is_the_same_in_another_process():
+    code = "import test_given_encoder as t; print(t.describe_encoder(t.Named, 5, 0)['code'])"
+    path = ":".join([str(Path(__file__).parent), str(Path(__file__).parents[1]), *sys.path])
+    for seed in "12":
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert found.stdout.strip() == describe_encoder(Named, 5, 0)["code"], found.stderr
 
 
 def test_an_encoder_that_learns_is_better_than_its_initial_weights(graph, tasks):

@@ -34,7 +34,7 @@ def test_every_page_is_in_a_list(tmp_path: Path) -> None:
 
 def test_every_public_name_is_in_the_api() -> None:
     text = (ROOT / "docs" / "site" / "api.rst").read_text(encoding="utf-8")
-    found = re.findall(r"^\.\. auto(?:class|function):: naq\.(\w+)(?:\.run\.run)?$", text, re.M)
+    found = re.findall(r"^\.\. auto(?:class|function|module):: naq\.(\w+)(?:\.run\.run)?$", text, re.M)
     assert sorted(found) == sorted(name for name in naq.__all__ if not name.startswith("_"))
 
 

@@ -162,12 +162,12 @@ def _read_table(path: Path, graph: Graph, options: dict[str, Any]) -> NeighborTa
     """The table of a file for such episodes, of any kind."""
     from naq.cli.terminal import show_progress
     from naq.neighbors import NeighborTable
-    from naq.run.episodes import check_table, kind_of_episodes
+    from naq.run.episodes import KINDS, check_table
 
     with show_progress(path.name) as listener:
         listener("load", {"source": str(path)})
         table = NeighborTable.load(path)
-        kind = kind_of_episodes(table)
+        kind = next((kind for kind, kinds in KINDS.items() if table.info.get("kind") in kinds), "naq-feat")
         read = ("metric", "alpha", "self_loops", "kernel", "t")
         own = {name: table.info[name] for name in read if name in table.info}
         bare = graph.without_labels()

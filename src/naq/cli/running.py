@@ -70,7 +70,6 @@ def run_command(
     from naq.run.episodes import check_takes_table, takes_table
     from naq.run.evaluate import BASELINE
     from naq.run.run import run
-    from naq.run.seeds import over_seeds
 
     check_whole("seeds", seeds)
     known = [get_method(name) for name in method or DEFAULT_METHODS]
@@ -99,17 +98,16 @@ def run_command(
                   f"{graph.num_features:,} features, {graph.num_classes} classes")  # fmt: skip
     results: list[tuple[Result, Path]] = []
     with_baseline = baseline and not any(m.name == BASELINE for m in known)
-    for config in [replace(c, dataset=graph.name, seed=seed + number) for c in configs for number in range(seeds)]:
-        folder = default_folder(config) if out is None else out
+    for config in [replace(c, dataset=graph.name) for c in configs]:
+        folder = default_folder(config, seeds) if out is None else out
         if out is not None and len(configs) > 1:
             folder = out / config.method.replace("/", "-")
-        if out is not None and seeds > 1:
-            folder = folder / f"seed{config.seed}"
         with show_progress(config.method) as listener:
             try:
                 result = run(
                     graph, config, tasks=tasks, out=folder, cache="" if keep_tables else None,
                     baseline=with_baseline, listener=listener, table=table if takes_table(config.spec) else None,
+                    seeds=None if seeds == 1 else seeds,
                 )  # fmt: skip
             except KeyboardInterrupt:
                 again = shlex.join(["naq", *sys.argv[1:]])
@@ -118,14 +116,13 @@ def run_command(
                 )
                 raise Stopped from None
         results.append((result, folder))
-    each = [result for result, _ in results]
-    shown = each if seeds == 1 else [over_seeds(each[i : i + seeds]) for i in range(0, len(each), seeds)]
-    table_console(100).print(result_table(shown))
-    for one in shown if seeds > 1 else ():
-        by_seed = ", ".join(f"{100 * result.accuracy:.2f}" for result in one.per_seed)
-        print(f"{one.config.method}: {one.config.head} by seed {by_seed} %.")
+    table_console(100).print(result_table(result for result, _ in results))
     for result, folder in results:
-        _after(result, folder)
+        if by_seed := ", ".join(f"{100 * one.accuracy:.2f}" for one in result.per_seed):
+            print(f"{result.config.method}: {result.config.head} by seed {by_seed} %.")
+        for one in result.per_seed or (result,):
+            _after(one)
+        print(f"Written: {folder}")
     _next_steps(dataset, nodes, tasks, [result for result, _ in results])
 
 
@@ -157,14 +154,15 @@ def sorted_settings(given: dict[str, str]) -> tuple[dict[str, Any], dict[str, st
     return settings, options, of_episodes
 
 
-def default_folder(config: RunConfig) -> Path:
-    """``runs/debian/naq-feat-protonet/5way-1shot-seed0``."""
-    name = f"{config.way}way-{config.shot}shot-seed{config.seed}{'-refined' if config.refine else ''}"
+def default_folder(config: RunConfig, seeds: int) -> Path:
+    """``runs/debian/naq-feat-protonet/5way-1shot-seed0``; of several seeds without the last part."""
+    own = f"-seed{config.seed}" if seeds == 1 else ""
+    name = f"{config.way}way-{config.shot}shot{own}{'-refined' if config.refine else ''}"
     dataset = config.dataset if config.dataset.strip(". ") else "graph"
     return Path("runs") / dataset / config.method.replace("/", "-") / name
 
 
-def _after(result: Result, folder: Path) -> None:
+def _after(result: Result) -> None:
     config, facts = result.config, result.facts
     if result.history is not None:
         stop = "stopped early" if facts["stopped_early"] else "trained to the end"
@@ -175,7 +173,6 @@ def _after(result: Result, folder: Path) -> None:
             f"{config.method}: {facts['steps_trained']:,} {unit} with {labels}, {stop}; checkpoint of "
             f"{facts['best_step']:,} {unit} selected at {100 * facts['valid_accuracy']:.2f} % on {tasks}."
         )
-    print(f"Written: {folder}")
 
 
 def _next_steps(dataset: str, nodes: Path | None, tasks: Path | None, results: list[Result]) -> None:

@@ -10,8 +10,9 @@ slot is drawn again until none does, which is drawing slot after slot among the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -112,38 +113,18 @@ class Episodes:
     def __iter__(self) -> Iterator[Episode]:
         return map(Episode, self.support, self.query, self.mask)
 
-    def to_pyg(self, graph: Graph, hops: int = 2) -> list[Data]:
-        """A PyG ``Data`` for each episode: the sub-graph within ``hops`` of its nodes, for loops and loaders of PyG.
+    def to_pyg(self, graph: Graph, hops: int = 2) -> Exported:
+        """A PyG ``Data`` for each episode, when it is asked for: the sub-graph within ``hops`` of its nodes.
 
         ``x`` dense, ``edge_index``, and ``node``, the ids in ``graph``; ``support_index`` (way * shot,) and
         ``query_index`` (kept queries,) are rows of the sub-graph, which a batch of PyG shifts, with their slots in
         ``support_slot`` and ``query_slot``.
         """
-        import torch
-        from torch_geometric.data import Data
+        graph.require_features("PyG episodes")
+        graph.known_nodes(np.concatenate([self.support.ravel(), self.query[self.mask]]))
+        return Exported(self, partial(_as_pyg, graph=graph, hops=hops))
 
-        features, adjacency = graph.require_features("PyG episodes"), graph.adjacency
-        found = []
-        for support, query, mask in self:
-            wanted = graph.known_nodes(np.concatenate([support.ravel(), query[mask]]))
-            nodes = np.unique(wanted)
-            for _ in range(hops):
-                nodes = np.union1d(nodes, adjacency[nodes].indices)
-            x, edges = features[nodes], adjacency[nodes][:, nodes].tocoo()
-            place = torch.from_numpy(np.searchsorted(nodes, wanted))
-            data = Data(
-                x=torch.from_numpy(np.asarray(x if isinstance(x, np.ndarray) else x.toarray(), dtype=np.float32)),
-                edge_index=torch.from_numpy(np.stack(edges.coords).astype(np.int64)),
-                node=torch.from_numpy(nodes.astype(np.int64)),
-                support_index=place[: support.size],
-                support_slot=torch.arange(self.way).repeat_interleave(self.shot),
-                query_index=place[support.size :],
-                query_slot=torch.from_numpy(np.nonzero(mask)[0]),
-            )
-            found.append(data)
-        return found
-
-    def to_learn2learn(self, vectors: np.ndarray | None = None) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def to_learn2learn(self, vectors: np.ndarray | None = None) -> Exported:
         """Tasks as learn2learn has them: (data, labels) for each episode, by class, in each the supports first.
 
         ``learn2learn.data.partition_task(data, labels, shots=episodes.shot)`` takes them apart again. Missing queries
@@ -152,15 +133,7 @@ class Episodes:
         Args:
             vectors: (n, d) whose rows are the data; node ids if None.
         """
-        import torch
-
-        found = []
-        for support, query, mask in self:
-            there = np.concatenate([np.ones_like(support, dtype=bool), mask], axis=1)
-            nodes = np.concatenate([support, query], axis=1)[there].astype(np.int64)
-            data = nodes if vectors is None else np.asarray(vectors)[nodes]
-            found.append((torch.from_numpy(data), torch.from_numpy(np.nonzero(there)[0])))
-        return found
+        return Exported(self, partial(_as_learn2learn, vectors=vectors))
 
     def overlap_ratio(self) -> float:
         """How often a node is the query of more than one class: the mean of 1 - (distinct queries) / (queries)."""
@@ -227,6 +200,53 @@ class Episodes:
         """Write support, query, mask and how they were made."""
         text = np.array(json.dumps(dict(self.info), sort_keys=True))
         return write_npz(path, {"support": self.support, "query": self.query, "mask": self.mask, "info": text})
+
+
+@dataclass(frozen=True, eq=False)
+class Exported(Sequence[Any]):
+    """Episodes as another library has them, each made when it is asked for; a slice is one of a part of them."""
+
+    episodes: Episodes
+    make: Callable[[Episode], Any] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.episodes)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.episodes[index]
+        return self.make(found) if isinstance(found, Episode) else Exported(found, self.make)
+
+
+def _as_pyg(episode: Episode, graph: Graph, hops: int) -> Data:
+    import torch
+    from torch_geometric.data import Data
+
+    (support, query, mask), features, adjacency = episode, graph.require_features("PyG episodes"), graph.adjacency
+    wanted = np.concatenate([support.ravel(), query[mask]])
+    nodes = np.unique(wanted)
+    for _ in range(hops):
+        nodes = np.union1d(nodes, adjacency[nodes].indices)
+    require(4.0 * len(nodes) * graph.num_features, f"an episode with {len(nodes):,} nodes", "lower hops")
+    x, edges = features[nodes], adjacency[nodes][:, nodes].tocoo()
+    place = torch.from_numpy(np.searchsorted(nodes, wanted))
+    return Data(
+        x=torch.from_numpy(np.asarray(x if isinstance(x, np.ndarray) else x.toarray(), dtype=np.float32)),
+        edge_index=torch.from_numpy(np.stack(edges.coords).astype(np.int64)),
+        node=torch.from_numpy(nodes.astype(np.int64)),
+        support_index=place[: support.size],
+        support_slot=torch.arange(len(support)).repeat_interleave(support.shape[1]),
+        query_index=place[support.size :],
+        query_slot=torch.from_numpy(np.nonzero(mask)[0]),
+    )
+
+
+def _as_learn2learn(episode: Episode, vectors: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor]:
+    import torch
+
+    there = np.concatenate([np.ones_like(episode.support, dtype=bool), episode.mask], axis=1)
+    nodes = np.concatenate([episode.support, episode.query], axis=1)[there].astype(np.int64)
+    data = nodes if vectors is None else np.asarray(vectors)[nodes]
+    return torch.from_numpy(data), torch.from_numpy(np.nonzero(there)[0])
 
 
 def _spread(shared: np.ndarray, value: np.ndarray) -> np.ndarray:

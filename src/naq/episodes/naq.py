@@ -15,6 +15,7 @@ import numpy as np
 from naq.episodes.episodes import BLOCK, Episodes, blocks, check_apart, check_counts, distinct, keep_apart
 from naq.errors import OptionError
 from naq.neighbors import NeighborTable
+from naq.options import check_whole
 
 
 def naq_episodes(
@@ -81,9 +82,7 @@ def check_drops(drop_overlap: bool, drop_random: bool) -> None:
 
 def table_width(*, queries: int, shot: int, apart: int) -> int:
     """Neighbours per node that such episodes read."""
-    if isinstance(apart, bool) or not isinstance(apart, int | np.integer) or apart < 0:
-        raise OptionError(f"apart is {apart!r}; expected a whole number of at least 0, where 0 draws supports freely.")
-    return max(queries + shot - 1, int(apart))
+    return max(queries + shot - 1, check_whole("apart", apart, 0))
 
 
 def _support_nodes(

@@ -37,10 +37,13 @@ def obtain(url: str, path: Path, *, sha256: str | None = None, download: bool = 
             raise DataError(f"{path} does not exist and downloading is switched off; {_by_hand(url, path)}.")
         try:
             download_file(url, path, sha256=sha256)
-        except DataError:
+        except DataError as error:
             if not mirror:
                 raise
-            download_file(mirror, path, sha256=sha256)
+            try:
+                download_file(mirror, path, sha256=sha256)
+            except DataError as other:
+                raise DataError(f"{str(error).rstrip('.')}; its mirror failed too: {other}") from other
     return verify(path, sha256)
 
 

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -200,13 +201,24 @@ def make_module(make: MakeEncoder, width: int, seed: int) -> nn.Module:
 
 
 def describe_encoder(make: MakeEncoder, width: int, seed: int) -> dict[str, str]:
-    """What a run's configuration says of an encoder: its class, its layers, and a hash of its initial weights."""
+    """What a run's configuration says of an encoder: its class, its layers, a hash of its initial weights, and one of
+    the compiled methods of its classes, but for those of torch and PyG; other Pythons compile otherwise."""
     module, digest = make_module(make, width, seed), hashlib.blake2b(digest_size=12)
     for name, value in module.state_dict().items():
         digest.update(name.encode())
         if not is_lazy(value):
             digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-    return {"class": type(module).__name__, "layers": repr(module), "weights": digest.hexdigest()}
+    kinds = dict.fromkeys(type(one) for one in module.modules() if not type(one).__module__.startswith("torch"))
+    methods = [_words(getattr(one, "__code__", None)) for kind in kinds for one in vars(kind).values()]
+    code = hashlib.blake2b(repr(methods).encode(), digest_size=12).hexdigest()
+    return {"class": type(module).__name__, "layers": repr(module), "weights": digest.hexdigest(), "code": code}
+
+
+def _words(code: Any) -> Any:
+    """Instructions, names and constants of a compiled function, and of those within it."""
+    if not isinstance(code, CodeType):
+        return sorted(map(repr, code)) if isinstance(code, frozenset) else repr(code)  # the order of a set is by chance
+    return code.co_code.hex(), code.co_names, *map(_words, code.co_consts)
 
 
 @contextmanager

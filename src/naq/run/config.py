@@ -42,7 +42,8 @@ class RunConfig:
         dataset: name of the graph.
         way, shot: of the tasks; training episodes have the same way unless ``episode`` says otherwise.
         seed: of weights and episodes.
-        head: solves the tasks and chooses the checkpoint; ``own`` if the method does.
+        head: solves the tasks and chooses the checkpoint: by default the first of ``heads``, else ``logistic``; ``own``
+            if the method does.
         heads: the options of each head that is reported, by its name, instead of those that every run reports.
         features: what the method reads: ``raw`` as in the paper, ``binary``, ``tfidf``, or ``auto``: ``tfidf`` if
             features are sparse and non-negative, else ``raw``. Which is better depends on the graph.
@@ -94,7 +95,7 @@ class RunConfig:
         way: int = 5,
         shot: int = 1,
         seed: int = 0,
-        head: str | Head | Predict = "logistic",
+        head: str | Head | Predict | None = None,
         head_options: Mapping[str, Any] | None = None,
         features: str | None = FEATURES,
         options: Mapping[str, Any] | None = None,
@@ -117,6 +118,9 @@ class RunConfig:
             OptionError: for a name, an option or a value that cannot be used, whatever the data.
         """
         spec = method if isinstance(method, Method) else get_method(method)
+        solvers = None if heads is None else _heads(heads)
+        if head is None:
+            head = solvers[0] if solvers else "logistic"
         solver = None if spec.solves_tasks and head == OWN else make_head(head, **(head_options or {}))
         if (select := select or "valid") not in SELECTIONS:
             raise OptionError(f"select is {select!r}; {did_you_mean(select, SELECTIONS)}")
@@ -126,7 +130,6 @@ class RunConfig:
         if encoder is not None:
             method_options = _without_own_encoder(spec, method_options, options or {})
         solver = None if spec.solves_tasks else solver
-        solvers = None if heads is None else _heads(heads)
         return cls(
             dataset=str(dataset),
             method=spec.name,
@@ -165,7 +168,6 @@ class RunConfig:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunConfig:
         """The inverse of :meth:`to_json`; what is in the file is checked as in :meth:`resolve`."""
-        data = {name: value for name, value in data.items() if name != "also_shots" or value}  # of earlier versions
         check_settings(data)
         return cls.resolve(**data)
 
@@ -186,11 +188,7 @@ def _method_options(method: Method, given: Mapping[str, Any], epochs: int | None
     """Every option with its value."""
     if epochs is not None:
         if not method.in_epochs:
-            what = (
-                "is trained on episodes: give episodes"
-                if method.learner is not None
-                else "is not trained: leave it out"
-            )
+            what = "is trained on episodes: give episodes" if method.learner else "is not trained: leave it out"
             raise OptionError(f"epochs is {epochs}, but {method.name} {what}.")
         given = {**given, "epochs": epochs}
     return merge_options(method.name, method.model.defaults, given)

@@ -6,7 +6,6 @@ the options of the episodes, from the same content of the graph. What it does no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -68,7 +67,7 @@ def table_for(
     """The neighbour table behind NaQ episodes."""
     queries, shot, apart = (options[name] for name in ("queries", "shot", "apart"))
     check_counts(queries=queries, shot=shot)
-    k, fill = needed_width(options), options["fill"]
+    k, fill = table_width(queries=queries, shot=shot, apart=apart), options["fill"]
     if k >= graph.num_nodes:
         what = f"apart={apart} needs" if k == apart else f"{queries} queries and {shot} shots need"
         raise OptionError(
@@ -147,11 +146,6 @@ def check_takes_table(method: Method) -> None:
         )
 
 
-def table_info(table: NeighborTable) -> dict[str, Any]:
-    """What a run folder keeps of the table: a hash of its neighbours, and how it was made."""
-    return {"hash": table.hash, "info": json.loads(json.dumps(dict(table.info)))}
-
-
 def check_table(
     table: NeighborTable, graph: Graph, kind: str, options: Mapping[str, Any], note: Callable[[str], None]
 ) -> NeighborTable:
@@ -159,7 +153,7 @@ def check_table(
 
     ``graph`` has the features that the method reads; ``note`` is called with what could not be checked.
     """
-    info, need = table.info, needed_width(options)
+    info, need = table.info, table_width(**{name: options[name] for name in ("queries", "shot", "apart")})
     made, had = str(info.get("kind", KINDS[kind][0])), info.get("fill", "none")
     fill = check_fill(options["fill"], FILLS if kind == "naq-diff" else FILLS[:3])
 
@@ -195,13 +189,3 @@ def check_table(
         return table
     narrow = table.first(need)
     return fill_table(narrow, fill, feature_ids=lambda: feature_neighbors(graph, narrow.k).ids, graph=graph)
-
-
-def kind_of_episodes(table: NeighborTable) -> str:
-    """The episodes that a table is for, by what it says of itself; those of features where it says nothing."""
-    return next((kind for kind, kinds in KINDS.items() if table.info.get("kind") in kinds), "naq-feat")
-
-
-def needed_width(options: Mapping[str, Any]) -> int:
-    """Neighbours per node that the episodes read."""
-    return table_width(**{name: int(options[name]) for name in ("queries", "shot", "apart")})

@@ -66,12 +66,14 @@ def evaluation_tasks(
     shot: int,
     split: ClassSplit | None = None,
     base_labels: np.ndarray | None = None,
+    any_class: bool = False,
 ) -> EvaluationTasks:
     """Tasks from ``path``, else from the file that comes with the graph's source, else drawn with seed 0.
 
     ``path`` may be the test tasks themselves; those of validation are then drawn.
     ``split`` draws them from its classes, whatever file there is; ``base_labels`` replaces what a supervised method may
-    read, and base classes without any are left out.
+    read, and base classes without any are left out. With ``any_class``, where neither these nor validation tasks are
+    read, all classes of tasks that are given count as test classes.
     """
     labels = graph.require_labels("testing")
     source = graph.source or graph.name
@@ -91,10 +93,12 @@ def evaluation_tasks(
             own = f"{tasks.way}-way {tasks.shot}-shot"
             raise TaskError(f"tasks are {own}, but the run is {way}-way {shot}-shot; give way and shot of the tasks.")
         outside = set(np.unique(labels[tasks.check(graph).nodes()]).tolist()) - set(split.part(part))
-        if outside:
+        if outside and any_class and path is None:
+            split = ClassSplit(tuple(sorted({*split.base} - outside)), (), tuple(sorted({*split.test} | outside)))
+        elif outside:
             raise TaskError(
                 f"{where}{part} tasks use classes {sorted(outside)[:5]}, which are not {part} classes; draw tasks of "
-                f"{part} classes, or give their split."
+                f"classes={list(split.part(part))}, or give their split."
             )
     drawn = {}
     if path is None:
@@ -116,11 +120,6 @@ def evaluation_tasks(
     return EvaluationTasks(
         split, found.get("valid"), found["test"], base, origin, dirichlet_queries(found["test"], labels)
     )
-
-
-def labels_hash(labels: np.ndarray) -> str:
-    """A hash of (n,) labels."""
-    return hashlib.blake2b(np.ascontiguousarray(labels, dtype="<i8").tobytes(), digest_size=12).hexdigest()
 
 
 def _checked(base_labels: np.ndarray, split: ClassSplit, graph: Graph) -> np.ndarray:

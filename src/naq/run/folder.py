@@ -211,19 +211,12 @@ def _differing(kept: Mapping[str, Any], now: Mapping[str, Mapping[str, Any]]) ->
         others = kept.get(part)
         others = others if isinstance(others, Mapping) else {}
         found |= {name for name in {**others, **values} if others.get(name) != values.get(name)}
-    for name in ("also_shots", "also"):  # empty in every run of one shot that an earlier version wrote
-        if not any(kept[part].get(name) for part in now if isinstance(kept.get(part), Mapping)):
-            found.discard(name)
     return sorted(found)
 
 
 def arithmetic_warning(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """A sentence if a run goes on under other arithmetic than it was begun with, else nothing."""
-    other = (
-        []
-        if not begun
-        else [f"{name} {begun.get(name)} -> {now[name]}" for name in now if begun.get(name) != now[name]]
-    )
+    other = [f"{name} {begun.get(name)} -> {now[name]}" for name in now if begun and begun.get(name) != now[name]]
     return f"resumed under other arithmetic ({', '.join(other)}): the last digits may differ." if other else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,8 +86,8 @@ class Result:
         return pd.DataFrame(rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the embedding."""
-        return {
+        """Everything but the embedding and the model; of several seeds also ``seeds``, and ``per_seed`` all of each."""
+        found: dict[str, Any] = {
             "config": self.config.to_json(),
             "data": dict(self.data),
             "facts": dict(self.facts),
@@ -96,27 +96,32 @@ class Result:
             "baseline": {name: one.to_json() for name, one in self.baseline.items()},
             "history": None if self.history is None else self.history.to_json(),
         }
+        if self.per_seed:
+            seeds = [one.config.seed for one in self.per_seed]
+            found |= {"seeds": seeds, "per_seed": [one.to_json() for one in self.per_seed]}
+            del found["config"]["seed"]
+        return found
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], config: RunConfig | None = None) -> Result:
-        """The inverse of :meth:`to_json`; what earlier versions wrote of a single shot is read too.
+        """The inverse of :meth:`to_json`.
 
         ``config`` is known to be that of the data: with heads that have no registered name, for one.
         """
-        history = data["history"] and {name: value for name, value in data["history"].items() if name != "also"}
+        of_seeds = zip(data.get("seeds", ()), data.get("per_seed", ()))
+        each = tuple(cls.from_json(one, config and replace(config, seed=seed)) for seed, one in of_seeds)
+        parts = (data["evaluations"], data["baseline"])
+        evaluations, baseline = ({name: Evaluation.from_json(e) for name, e in part.items()} for part in parts)
         return cls(
-            config or RunConfig.from_json(data["config"]),
+            config or (each[0].config if each else RunConfig.from_json(data["config"])),
             data["data"],
-            _from_json(data["evaluations"]),
-            _from_json(data["baseline"]),
+            evaluations,
+            baseline,
             data["facts"],
             data["seconds"],
-            None if history is None else History(**history),
+            None if data["history"] is None else History(**data["history"]),
+            per_seed=each,
         )
-
-
-def _from_json(data: Mapping[str, Any]) -> dict[str, Evaluation]:
-    return {name: Evaluation.from_json(e) for name, e in data.items()}
 
 
 def versions() -> dict[str, str]:

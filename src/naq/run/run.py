@@ -16,9 +16,10 @@ import numpy as np
 
 from naq.device import checked_device
 from naq.errors import Listener, OptionError, counted, unbroken, warn
-from naq.files import cache_folder
+from naq.files import cache_folder, write_sealed
 from naq.graph import Graph, resolve, weighted
 from naq.heads import Evaluation
+from naq.heads.base import ROWS
 from naq.io import load
 from naq.methods import Method
 from naq.neighbors import NeighborTable
@@ -26,18 +27,17 @@ from naq.nn.given import MakeEncoder, describe_encoder
 from naq.options import check_whole
 from naq.run.config import SELECTIONS, RunConfig, check_settings
 from naq.run.embed import refine_vectors
-from naq.run.episodes import check_takes_table, draw_episodes, episode_way, table_info
+from naq.run.episodes import check_takes_table, draw_episodes, episode_way
 from naq.run.evaluate import (
     BASELINE,
     EvaluationTasks,
     baseline_vectors,
     evaluate_heads,
     evaluation_tasks,
-    labels_hash,
     selection_tasks,
     validation_accuracy,
 )
-from naq.run.folder import RunFolder, arithmetic_of, arithmetic_warning
+from naq.run.folder import FORMAT, RunFolder, arithmetic_of, arithmetic_warning
 from naq.run.result import Result, versions
 from naq.run.seeds import over_seeds
 from naq.tasks import ClassSplit, Tasks
@@ -81,7 +81,8 @@ def run(
             tasks are drawn (split and tasks by seed 0, whatever ``seed`` is).
         split: base, validation and test classes that tasks are drawn from, if no task file is given.
         base_labels: (n,) what a supervised method may read instead of every label of base classes; -1 for the others.
-        out: run folder; a stopped run there is resumed, a finished one is read. Of ``seeds`` it holds ``seed0``, ...
+        out: run folder; a stopped run there is resumed, a finished one is read. Of ``seeds`` it holds ``seed0``, ...,
+            and ``metrics.json`` over them.
         checkpoint: a file that a stopped training goes on from, for callers that keep results themselves.
         cache: folder for neighbour tables; "" is the user's cache folder, None keeps none.
         baseline: whether the ``smooth`` baseline is computed on the same tasks.
@@ -93,7 +94,8 @@ def run(
         seeds: so many runs, by ``seed``, ``seed + 1``, ...: their mean, with an interval over seeds and tasks.
         record_losses: keep the loss of every update in the result's ``history.losses``.
         listener: called with (phase, facts) as the run goes on, for displays and trackers (:mod:`naq.listeners`). One
-            that fails is left out with a warning; it stops the run by a ``NaqError``.
+            that fails is left out with a warning; it stops the run by a ``NaqError``, or by what its attribute
+            ``raises`` lists.
         settings: fields of :class:`~naq.run.config.RunConfig`: ``way``, ``shot``, ``seed``, ``head``, ``episodes``, ...
 
     Example:
@@ -111,10 +113,8 @@ def run(
         settings["encoder"] = {}
     config = method if isinstance(method, RunConfig) else RunConfig.resolve(method, **settings)
     if (encoder is None) != (config.encoder is None):
-        words = (
-            "not given, but the configuration has one" if encoder is None else "given, but the configuration has none"
-        )
-        raise OptionError(f"encoder was {words}; give both or neither.")
+        was, has = ("not given", "one") if encoder is None else ("given", "none")
+        raise OptionError(f"encoder was {was}, but the configuration has {has}; give both or neither.")
     if table is not None:
         check_takes_table(config.spec)
     checked_device(config.device)
@@ -127,12 +127,19 @@ def run(
         if checkpoint is not None:
             raise OptionError("checkpoint is of one training, but seeds were given; give out instead.")
         each = [replace(config, seed=config.seed + number) for number in range(check_whole("seeds", seeds))]
-        return over_seeds([
+        if out is not None and (Path(out) / "config.json").exists():
+            raise OptionError(f"{out} holds a run of one seed, but seeds is {seeds}; choose another folder.")
+        result = over_seeds([
             run(graph, one, tasks=tasks, split=split, base_labels=base_labels, cache=cache, baseline=baseline,
                 out=None if out is None else Path(out) / f"seed{one.seed}", table=table, encoder=encoder,
                 record_losses=record_losses, listener=listener)
             for one in each
         ])  # fmt: skip
+        if out is not None:
+            write_sealed(Path(out) / "metrics.json", {"format": FORMAT, **result.to_json()})
+        return result
+    if out is not None and "<lambda>" in (config.head, *(config.heads or ())):
+        raise OptionError("a head is a lambda, which no run folder tells from another; give a function with a name.")
     if encoder is not None:
         config = replace(config, encoder=describe_encoder(encoder, graph.num_features, config.seed))
     seconds = {"load": time.perf_counter() - start}
@@ -140,17 +147,21 @@ def run(
     with _timed(seconds, "load"):
         if not isinstance(tasks, EvaluationTasks):
             tasks = evaluation_tasks(
-                graph, tasks, way=config.way, shot=config.shot, split=split, base_labels=base_labels
-            )
+                graph, tasks, way=config.way, shot=config.shot, split=split, base_labels=base_labels,
+                any_class=config.select != "valid" and not config.spec.reads_base_labels,
+            )  # fmt: skip
         if table is not None:
             table = table if isinstance(table, NeighborTable) else NeighborTable.load(Path(table).expanduser())
-        data = {
+        data: dict[str, Any] = {
             "graph": graph.hash,
             "features": resolve(graph, config.features or "raw"),
             "tasks": tasks.hash,
-            **({} if base_labels is None else {"base_labels": labels_hash(tasks.base_labels)}),
-            **({} if table is None else {"table": table_info(table)}),
         }
+        if base_labels is not None:
+            read = np.ascontiguousarray(tasks.base_labels, dtype="<i8").tobytes()
+            data["base_labels"] = hashlib.blake2b(read, digest_size=12).hexdigest()
+        if table is not None:
+            data["table"] = {"hash": table.hash, "info": json.loads(json.dumps(dict(table.info)))}
     with nullcontext() if out is None else RunFolder(out, config, data, listener) as folder:
         if folder is not None and (finished := folder.finished()) is not None:
             listener("finished", {"folder": str(out)})
@@ -281,13 +292,15 @@ def _facts(
     plan: str,
 ) -> dict[str, Any]:
     """How the numbers came about; ``best_step`` and ``steps_trained`` are counted in ``unit``."""
+    blocks = (vectors[start : start + ROWS] for start in range(0, len(vectors), ROWS))  # it may be a memory-map
+    zeros = sum(int((~block.any(axis=1)).sum()) for block in blocks)
     facts: dict[str, Any] = {
         "reads_base_labels": config.spec.reads_base_labels,
         "inductive": config.spec.inductive,
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "classes": {part: list(tasks.split.part(part)) for part in ("base", "valid", "test")},
-        "zero_rows": _zero_rows(vectors),
+        "zero_rows": zeros / len(vectors),
         "versions": versions(),
         "arithmetic": arithmetic(),
         "selection": "nothing was selected",
@@ -306,12 +319,6 @@ def _facts(
         "steps_trained": trained.history.steps[-1],
         "unit": steps.unit,
     }
-
-
-def _zero_rows(vectors: np.ndarray, block: int = 1 << 16) -> float:
-    """The share of rows that are zero, in blocks: vectors may be a memory-map."""
-    found = sum(int((~vectors[start : start + block].any(axis=1)).sum()) for start in range(0, len(vectors), block))
-    return found / len(vectors)
 
 
 @contextmanager

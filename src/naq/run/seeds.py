@@ -2,7 +2,8 @@
 
 With y[s, t] the accuracy of seed s on task t, S seeds and T tasks, both are crossed random factors; the variance of the
 mean is that of the means of seeds over S, plus that of the means of tasks over T, minus the rest, which is in both
-(:mod:`naq_paper.statistics` has the whole rule, of which this is the case of one method).
+(:mod:`naq_paper.statistics` has the whole rule, of which this is the case of one method). The variance of two seeds has
+one degree of freedom, for which this interval is too short: theirs is Banerjee's, every source with its own quantile.
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ def _means(parts: Sequence[Mapping[str, Evaluation]]) -> dict[str, Evaluation]:
 
 
 def interval_over_runs(runs: np.ndarray) -> float:
-    """Of the 95 % interval of the mean of ``runs`` (seeds, tasks), two of each at least."""
+    """Of the 95 % interval of the mean of ``runs`` (seeds, tasks), two seeds at least."""
     (count, size), per_task, means = runs.shape, runs.mean(axis=0), runs.mean(axis=1)
     seeds = [(float(means.var(ddof=1)) / count, count - 1)]
     tasks = [(float(per_task.var(ddof=1)) / size, size - 1)] if size > 1 else []
+    if count == 2:
+        return math.hypot(*(student(0.0, *source)[0] for source in (*seeds, *tasks)))
     rest = [(rest_square(runs) / (count * size), (count - 1) * (size - 1))] if size > 1 else []
     return student(0.0, *satterthwaite(seeds, tasks, rest))[0]
 
