@@ -46,6 +46,7 @@ from stored_tables import (
     given_rows,
     graph_sizes,
     linear_rows,
+    per_class,
     power_values,
     significance_level,
     significance_rows,
@@ -480,7 +481,7 @@ def write_practice(check: bool) -> Iterator[tuple[Path, str]]:
     studies = read_studies("practice")
     page = DOCS / "practice.md"
     text = fill_tables(page.read_text(encoding="utf-8"), practice_views(studies))
-    yield page, fill_values(text, graph_sizes(studies))
+    yield page, fill_values(text, {**graph_sizes(studies), "boosting-per-class": per_class(studies)})
     if not check:
         draw_practice(studies)
 

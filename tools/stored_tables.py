@@ -8,6 +8,7 @@ from statistics import mean
 from typing import Any
 
 from naq.heads import HEADS, in_reading_order
+from naq_paper.experiments.analyses.practice import values_of
 from naq_paper.experiments.captions import number
 from naq_paper.experiments.experiment import Study
 from naq_paper.experiments.names import full_name, learner_of
@@ -167,6 +168,12 @@ def graph_sizes(studies: Sequence[Study]) -> dict[str, str]:
             f"{name}-alike": f"{100 * found['homophily']:.0f}",
         }.items()
     }
+
+
+def per_class(studies: Sequence[Study]) -> str:
+    """Mean accuracy per class in % of boosting on minesweeper with one label in every class."""
+    (study,) = (study for study in studies if study.dataset == "minesweeper")
+    return percent(mean(values_of(study.records("boosting"), (1, "equal"), "macro_accuracy")))
 
 
 # docs/reproduction.md
