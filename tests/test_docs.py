@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,8 @@ from methods_under_test import community_graph
 from naq.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
+BY_HAND = tomllib.loads((ROOT / "tests" / "numbers_by_hand.toml").read_text(encoding="utf-8"))
+"""By page: sections of settings, and by what they are the numbers elsewhere that no result holds."""
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
@@ -45,6 +49,31 @@ def test_links_resolve(page):
         assert file.exists(), f"{page.name} links to {target}"
         if anchor and file.suffix == ".md":
             assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page.name} links to {target}"
+
+
+def written_by_hand(text: str, sections: list[str]) -> list[str]:
+    """The numbers of a page that no tool writes, outside of code, links and these sections."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)
+    for title in sections:
+        assert f"\n## {title}\n" in text, f"there is no section {title}"
+        text = re.sub(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", "", text, flags=re.S | re.M)
+    text = re.sub(r"<!-- (\S+):begin -->.*?<!-- \1:end -->|<!-- =\S+ -->[^<]*<!-- / -->", "", text, flags=re.S)
+    text = re.sub(r"\]\([^()\s]*\)|<!--.*?-->", "", text, flags=re.S)
+    return re.findall(r"(?<![\w.])\d(?:[\d,]*\d)?(?:\.\d+)?(?:e-\d+)?(?![\w-])", text)
+
+
+def test_numbers_that_are_written_by_hand_are_found():
+    page = "## A\n5-way, 3.5 % of 1,000 `7`\n<!-- x:begin -->\n8\n<!-- x:end -->\n<!-- =y -->9<!-- / -->\n\n## B\n11\n"
+    assert written_by_hand("\n" + page, ["B"]) == ["3.5", "1,000"]
+
+
+@pytest.mark.parametrize("name", sorted(BY_HAND))
+def test_every_number_is_written_from_results_or_is_a_setting(name):
+    """A number that was measured stands between marks that tools/pages.py or a benchmark fills; others are listed."""
+    allowed = BY_HAND[name]
+    found = Counter(written_by_hand((ROOT / name).read_text(encoding="utf-8"), allowed.get("sections", [])))
+    listed = Counter(str(number) for line in allowed["settings"].values() for number in line)
+    assert found == listed, f"not listed: {found - listed}; listed and gone: {listed - found}"
 
 
 def test_graphs_and_tasks_are_written_as_the_page_on_files_says(tmp_path, monkeypatch):

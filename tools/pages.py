@@ -1,6 +1,6 @@
 """Writes what pages show of stored results: tables between markers, pictures, docs/reproduction.
 
-python tools/pages.py                        beyond, practice, reproduction and results
+python tools/pages.py                        all pages
 python tools/pages.py practice               one of them
 python tools/pages.py practice runs/mine     pack that folder of naq reproduce into benchmarks/results first
 python tools/pages.py --check                exit code 1 if a page differs from the results
@@ -16,16 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from naq.cli.running import DEFAULT_METHODS
-from naq.files import write_json
 from naq_paper.cells.cell import Cell
 from naq_paper.cells.records import Record
 from naq_paper.experiments.captions import dataset_slug
@@ -38,6 +37,21 @@ from naq_paper.report.export import MARKDOWN, to_markdown, write_tables
 from naq_paper.report.format import entry_text
 from naq_paper.report.page import Report
 from naq_paper.report.render import write_page
+from stored_tables import (
+    clothing_rows,
+    clothing_values,
+    decomposition_rows,
+    fill_values,
+    fuzz_values,
+    given_rows,
+    graph_sizes,
+    linear_rows,
+    per_class,
+    power_values,
+    significance_level,
+    significance_rows,
+    step_rows,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
@@ -222,25 +236,32 @@ def write_results(check: bool) -> Iterator[tuple[Path, str]]:
     demo = ROOT / "runs" / "demo"
     if demo.is_dir() and not check:
         (RESULTS / "demo.json").write_text(json.dumps(demo_results(demo), indent=2) + "\n")
-    lines = first_lines([study for study in read_studies("beyond") if study.experiment.name == "beyond-accuracy"])
+    figures, shown = stored("figures"), [s for s in read_studies("beyond") if s.experiment.name == "beyond-accuracy"]
+    lines = first_lines(shown)
     (methods,) = (DOCS / "reproduction" / "tables").glob("methods-debian*.md")
-    stored = {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in ("demo", "figures", "reproduction")}
+    table = methods_table("debian", methods.read_text(encoding="utf-8"))
     bodies = {
         "first": first_table(lines),
-        "demo": demo_table(stored["demo"]),
-        "figures": figures_table(stored["figures"]),
-        "methods": methods_table("debian", methods.read_text()),
-        "reproduction": answers(stored["reproduction"]),
+        "demo": demo_table(stored("demo")),
+        "figures": figures_table(figures),
+        "given": markdown(GIVEN, given_rows(shown), 2),
+        "methods": table,
+        "reproduction": answers(stored("reproduction")),
     }
     text = (DOCS / "results.md").read_text(encoding="utf-8")
     for mark, body in bodies.items():
         text = fill(text, mark, body)
-    yield DOCS / "results.md", text
-    readme = ROOT / "README.md"
-    practice = readme_table(read_studies("practice"))
-    yield readme, fill(readme.read_text(encoding="utf-8"), "practice", practice)
+    whole = figures["protocol"]["figures"][0]["note"].partition(" %")[0]
+    values = {"methods-rows": str(table.count("\n") - 1), "whole-protocol": whole, **graph_sizes(shown)}
+    yield DOCS / "results.md", fill_values(text, values)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = fill(readme, "practice", readme_table(read_studies("practice")))
+    yield ROOT / "README.md", fill_values(readme, fuzz_values(stored("fuzz")))
     if not check:
         draw_first(lines)
+
+
+GIVEN = ["method", "reads", "trained", "trained in the paper", "trainings that reached their limit"]
 
 
 Line = tuple[str, str, list[Number], str]
@@ -382,16 +403,52 @@ def answers(found: dict[str, Any]) -> str:
 
 
 def write_reproduction(check: bool) -> Iterator[tuple[Path, str]]:
-    if check:  # the page embeds the style of the report, which changes without the results
-        return
+    """The tables of the page, what the first screen says, and docs/reproduction.md; the page itself embeds the style of
+    the report, which changes without the results, so it is written and never checked."""
     title = "NaQ with the paper's settings, on debian and coauthor_cs"
     page = report_of(RESULTS / "reproduction.zip", title=title, any_version=True)
     place = DOCS / "reproduction"
-    shutil.rmtree(place, ignore_errors=True)
-    write_tables(tables_of(page), place)
-    write_page(page, place / "index.html")
-    write_json(RESULTS / "reproduction.json", summary(page))
-    yield from ()
+    with TemporaryDirectory() as folder:
+        write_tables(tables_of(page), Path(folder))
+        fresh = {path.relative_to(folder): path.read_text(encoding="utf-8") for path in Path(folder).rglob("*.*")}
+    for path in place.glob("tables/*"):
+        if path.relative_to(place) not in fresh:
+            yield path, ""
+    yield from ((place / name, text) for name, text in sorted(fresh.items()))
+    yield RESULTS / "reproduction.json", json.dumps(summary(page), indent=2) + "\n"
+    if not check:
+        write_page(page, place / "index.html")
+    marks, half = stored("significance"), read_studies("clothing")
+    rows = [row for study in half for row in clothing_rows(study)]
+    values = {**power_values(marks), **pack_sizes(), **clothing_values()}
+    text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    text = fill(text, "significance", markdown(SIMULATED, significance_rows(marks), 1))
+    text = fill(text, "level", markdown(LEVELS, significance_level(marks), 0))
+    text = fill(text, "clothing", markdown(CLOTHING, rows, 2))
+    yield DOCS / "reproduction.md", fill_values(text, values)
+
+
+SIMULATED = [
+    *("variances", "methods", "seeds", "columns", "with a false mark", "with a false pair by Satterthwaite's p"),
+    *("5 points found, best / `smooth`", "10 points found", "detectable"),
+]
+LEVELS = [
+    *("methods", "columns with a false mark, mean", "least to most"),
+    *("10 points from the best found, 3 seeds", "5 seeds"),
+]
+
+
+def stored(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def pack_sizes() -> dict[str, str]:
+    """Results in the two packed reports."""
+    packs = {"paper-cells": "reproduction", "default-cells": "reproduction_default"}
+    return {name: f"{len(read_pack(RESULTS / f'{pack}.zip')[1]):,}" for name, pack in packs.items()}
+
+
+CLOTHING = ["method", "head", "5-way 1-shot", "5-way 5-shot"]
 
 
 def summary(page: Report) -> dict[str, object]:
@@ -408,18 +465,30 @@ def summary(page: Report) -> dict[str, object]:
     return {"cells": page.summary.done, "advice": advice, "answers": answers, "sections": sections}
 
 
+def write_closed_form(check: bool) -> Iterator[tuple[Path, str]]:
+    linear, parts = stored("linear_protonet"), stored("decomposition")
+    heads = ["", *(f"{one['graph']}, {shot}" for one in linear for shot in ("1-shot", "5-shot"))]
+    lead, rows = decomposition_rows(parts)
+    text = (DOCS / "closed-form.md").read_text(encoding="utf-8")
+    text = fill(text, "decomposition", markdown(lead, rows, 1))
+    text = fill(text, "steps", markdown(["step", "points, 1 label", "points, 5 labels"], step_rows(parts), 1))
+    yield DOCS / "closed-form.md", fill(text, "linear", markdown(heads, linear_rows(linear), 1))
+
+
 def write_practice(check: bool) -> Iterator[tuple[Path, str]]:
     from practice_tables import draw_practice, practice_views
 
     studies = read_studies("practice")
     page = DOCS / "practice.md"
-    yield page, fill_tables(page.read_text(encoding="utf-8"), practice_views(studies))
+    text = fill_tables(page.read_text(encoding="utf-8"), practice_views(studies))
+    yield page, fill_values(text, {**graph_sizes(studies), "boosting-per-class": per_class(studies)})
     if not check:
         draw_practice(studies)
 
 
 PAGES: dict[str, Callable[[bool], Iterator[tuple[Path, str]]]] = {
     "beyond": write_beyond,
+    "closed-form": write_closed_form,
     "practice": write_practice,
     "reproduction": write_reproduction,
     "results": write_results,
@@ -438,9 +507,12 @@ def main() -> int:
     different = []
     for name in [given.page] if given.page else PAGES:
         for page, text in PAGES[name](given.check):
-            different += [page.name] if page.read_text(encoding="utf-8") != text else []
-            if not given.check:
+            there = page.read_text(encoding="utf-8") if page.exists() else None
+            different += [page.name] if there != text else []
+            if not given.check and text:
                 page.write_text(text, encoding="utf-8")
+            elif not given.check:
+                page.unlink()
     if given.picture:
         from check_page import browser
 

@@ -51,6 +51,7 @@ PEERS: Registry[type[Peer]] = Registry(
     "a practical method",
     {
         "appnp": "naq_paper.peers.gnn:APPNP",
+        "bgrl-logistic": "naq_paper.peers.linear:BGRLLogistic",
         "boosting": "naq_paper.peers.linear:Boosting",
         "cleora": "naq_paper.peers.linear:Cleora",
         "correct-and-smooth": "naq_paper.peers.propagation:CorrectAndSmooth",
@@ -67,6 +68,7 @@ PEERS: Registry[type[Peer]] = Registry(
         "sgc": "naq_paper.peers.linear:SGC",
         "smooth-logistic": "naq_paper.peers.linear:SmoothLogistic",
         "ssgc": "naq_paper.peers.linear:SSGC",
+        "sugrl-logistic": "naq_paper.peers.linear:SUGRLLogistic",
         "tfidf-logistic": "naq_paper.peers.linear:FeaturesLogistic",
     },
 )

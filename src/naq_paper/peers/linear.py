@@ -25,6 +25,7 @@ from naq.classifier import FewShotNodeClassifier, Labels
 from naq.classifier.views import means, surroundings
 from naq.embedders.smoothing import centred, smoothed
 from naq.graph import Graph
+from naq.run.embed import embed
 from naq_paper.peers import Peer, columns, missing, wide_columns
 
 STRENGTH = 10.0
@@ -127,6 +128,21 @@ class SelfTraining(SmoothLogistic):
         return np.asarray(
             SelfTrainingClassifier(self.model(), max_iter=3).fit(self.columns, given).predict_proba(self.columns)
         )
+
+
+class SUGRLLogistic(LinearPeer):
+    """Trained once without labels, the checkpoint by tasks of clusters: ``naq.embed``."""
+
+    name, title, method = "sugrl-logistic", "SUGRL + logistic regression", "sugrl"
+    settings = f"`naq.embed` with its defaults, features weighted as for all, then {LinearPeer.settings}"
+
+    def read(self, graph: Graph) -> np.ndarray:
+        weighted = graph.with_features(wide_columns(graph))
+        return centred(embed(weighted, self.method, seed=self.seed))
+
+
+class BGRLLogistic(SUGRLLogistic):
+    name, title, method = "bgrl-logistic", "BGRL + logistic regression", "bgrl"
 
 
 class Boosting(HopsLogistic):

@@ -54,7 +54,8 @@ def advise(contest: Contest, paths: Mapping[str, str] | None = None) -> Advice |
     else:
         cheapest = min(costs, key=lambda name: costs[name])  # the first of equals
         why = f"the highest mean. No significant difference from {_listed(similar)}"
-        why += ", at no lower cost." if cheapest == best else f"; {_cheaper(cheapest, scores, costs)}"
+        less = f"{cheapest} with {100 * scores[cheapest].mean:.1f} %, which needs {_needs(costs[cheapest])}."
+        why += ", at no lower cost." if cheapest == best else f"; the cheapest of them is {less}"
     if unknown and len(unknown) < len(others):
         why += f" Not compared, because of one seed: {_listed(unknown)}."
     needs = f"Needs {_needs(costs[best])}."
@@ -74,10 +75,6 @@ def _cost(records: Sequence[Record]) -> tuple[int, float]:
 
 def _needs(cost: tuple[int, float]) -> str:
     return f"{LABELS[cost[0]]}, and {duration(cost[1])} here"
-
-
-def _cheaper(name: str, scores: Mapping[str, Score], costs: Mapping[str, tuple[int, float]]) -> str:
-    return f"the cheapest of them is {name} with {100 * scores[name].mean:.1f} %, which needs {_needs(costs[name])}."
 
 
 def _gain(chosen: str, standings: Mapping[str, Standing]) -> str:

@@ -53,11 +53,6 @@ def colours(series: Sequence[Series]) -> list[int]:
     return [given[name] % COLOURS for name in names]
 
 
-def legend_name(series: Series) -> str:
-    """The name of a series; it says so if the numbers are the paper's."""
-    return series.name if not series.paper or "paper" in series.name else f"{series.name} (paper)"
-
-
 def draw_chart(view: LineView | BarView | ScatterView) -> str:
     """The chart as one ``svg`` element; "" without any number to draw."""
     with rc_context(STYLE), warnings.catch_warnings():
@@ -125,7 +120,8 @@ def _style(series: Series, colour: int) -> dict[str, Any]:
 
 def _begin(view: LineView | BarView, height: float) -> tuple[Figure, Any]:
     """A drawing of this height in inches with its legend below."""
-    names = [_fit(legend_name(series), 72) for series in view.series]
+    paper = [" (paper)" * (series.paper and "paper" not in series.name) for series in view.series]
+    names = [_fit(series.name + theirs, 72) for series, theirs in zip(view.series, paper)]
     names += [f"{clean(name)}: {value:.4g}" for name, value in view.floors.items() if finite([value])]
     columns = max(1, min(4, 80 // (max(map(len, names)) + 5)))
     shown = len(names) > 1 or view.series[0].paper

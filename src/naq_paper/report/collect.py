@@ -45,6 +45,7 @@ def report_of(folder: str | Path, *, title: str = "", out: str = "", any_version
     done, failed, missing = count_cells(studies)
     best, margin, significance, about = key_figures(studies)
     advised = advice(studies, results.paths)
+    times = sorted(record.finished for record in done.values())
     summary = Summary(
         best,
         margin,
@@ -69,7 +70,7 @@ def report_of(folder: str | Path, *, title: str = "", out: str = "", any_version
         {
             "naq": naq.__version__,
             "report written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "results computed": _span(done.values()),
+            "results computed": f"{times[0]} to {times[-1]}" if times else "none",
         },
     )
 
@@ -185,11 +186,6 @@ def _notices(results: Results, records: Iterable[Record]) -> list[str]:
             "What this page says of these methods, best or not, is not a finding."
         )
     return notices
-
-
-def _span(records: Iterable[Record]) -> str:
-    times = sorted(record.finished for record in records)
-    return f"{times[0]} to {times[-1]}" if times else "none"
 
 
 def tables_of(report: Report) -> list[TableView]:

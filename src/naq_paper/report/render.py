@@ -143,9 +143,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shorten": shorten, "duration": duration, "address": _address}
-    known = _blocks, chart_csv, _command_words, count_words, _drawing, _is_long, legend, _sources, table_cells, to_csv
+    environment.filters |= {"shorten": shorten, "duration": duration}
+    environment.filters["address"] = lambda csv: f"data:text/csv;charset=utf-8,{quote(clean(csv))}"
+    known = _blocks, chart_csv, _command_words, count_words, legend, _sources, table_cells, to_csv
     environment.globals |= {function.__name__.lstrip("_"): function for function in known}
+    environment.globals["drawing"] = lambda view: Markup(draw_chart(view))
+    environment.globals["is_long"] = lambda it: any(len(getattr(view, "rows", ())) > _LONG for view in it.views)
     kinds = dict(zip([*MARKS, *AGAINST], 2 * ("up", "same", "down")))
     environment.globals |= {"mark_kinds": kinds, "most_columns": _WIDE}
     return environment
@@ -154,15 +157,6 @@ def _environment() -> Environment:
 def _asset(name: str) -> Markup:
     """A file of the package, as it is."""
     return Markup(files("naq_paper.report").joinpath("templates", name).read_text(encoding="utf-8"))
-
-
-def _drawing(view: LineView | BarView | ScatterView) -> Markup:
-    return Markup(draw_chart(view))
-
-
-def _address(content: str) -> str:
-    """A CSV file as an address, so that the page alone is enough to save it."""
-    return f"data:text/csv;charset=utf-8,{quote(clean(content))}"
 
 
 def _anchors(sections: Sequence[Section]) -> list[str]:
@@ -174,10 +168,6 @@ def _anchors(sections: Sequence[Section]) -> list[str]:
         taken[name] = taken.get(name, 0) + 1
         anchors.append(name if taken[name] == 1 else f"{name}-{taken[name]}")
     return anchors
-
-
-def _is_long(section: Section) -> bool:
-    return any(isinstance(view, TableView) and len(view.rows) > _LONG for view in section.views)
 
 
 def _blocks(views: Sequence[View]) -> list[tuple[str, list[View]]]:

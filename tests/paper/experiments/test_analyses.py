@@ -389,6 +389,9 @@ def test_practice_has_every_peer_and_its_draws():
     assert len(study.cells()) == sum(practice.slow.get(peer, practice.draws) for peer in PEERS)
     with pytest.raises(OptionError, match="gnn"):
         study_of("practice", methods=("gnn",))
+    alone = study_of("practice", finds(), methods=("sgc",), shots=(1,), seeds=2).figures()
+    names = [getattr(view, "name", "") for view in alone]
+    assert "practice-debian" in names and "practice-promise-debian" not in names, "our classifier was not asked for"
     means = dict.fromkeys(practice.others, 0.4) | {"naq-plus": 0.5, "sgc": 0.6}
     find = lambda cell: record_for(cell, practice_result(cell, mean=means[cell.config["peer"]]))  # noqa: E731
     found = study_of("practice", find, shots=(1, 10))

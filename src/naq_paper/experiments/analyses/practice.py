@@ -85,7 +85,8 @@ class Practice(Experiment):
             other = {at: macro[at] for at in own}
             part = "-".join(filter(None, ["macro", part]))
             views.append(self._accuracies(study, part, f"mean accuracy per class, %, {shares} labels", rows, other))
-        views += [promise_table(study, self.ours, settings), self._costs(study, rows, settings)]
+        views += [promise_table(study, self.ours, settings)] if self.ours in rows else []
+        views.append(self._costs(study, rows, settings))
         return [*views, against_table(study, accuracy, tests)] if tests else views
 
     def _accuracies(
