@@ -45,6 +45,7 @@ WIDTH = 384  # columns of one block of several at most
 DIFFUSED = 50  # nodes that describe a node without features
 UNCORRELATED = 0.5
 """Mean squared cosine of columns below which they are components, as a multiple of what independent ones have."""
+OVERSAMPLE, ITERATIONS = 16, 3  # of the randomised SVD: more columns than are asked for, and power iterations
 FEWEST_COLUMNS = 32  # fewer are always standardised: a few correlations may be small by chance
 Matrix = Any  # dense or sparse: NumPy, SciPy or torch
 
@@ -170,9 +171,7 @@ def balance(rows: np.ndarray, few: bool) -> tuple[np.ndarray, float]:
     return mean, float(np.sqrt(((rows - mean) ** 2).sum(axis=1).mean()))
 
 
-def truncated_svd(
-    matrix: Matrix, dim: int, seed: int, *, oversample: int = 16, iterations: int = 3, transposed: Matrix = None
-) -> Matrix:
+def truncated_svd(matrix: Matrix, dim: int, seed: int, *, transposed: Matrix = None) -> Matrix:
     """U S of a randomised SVD (Halko, Martinsson, Tropp 2011); the random vectors belong to columns, not to rows.
 
     So renumbering the nodes renumbers the result. Signs are fixed by the largest entry of each right vector.
@@ -180,33 +179,28 @@ def truncated_svd(
     Args:
         transposed: the transpose where it is at hand; a sparse tensor needs it.
     """
-    basis = svd_start(matrix.shape, dim, seed, oversample)
-    if isinstance(matrix, torch.Tensor):
-        return _svd_on_device(matrix, matrix.T if transposed is None else transposed, basis, dim, iterations)
-    _, rotation, image = _svd(matrix, basis, dim, iterations)
-    return np.ascontiguousarray(image @ rotation, dtype=np.float32)
-
-
-def truncated_axes(matrix: Matrix, dim: int, seed: int, *, oversample: int = 16, iterations: int = 3) -> np.ndarray:
-    """(columns, dim) float32: the matrix of NumPy or SciPy times these is its :func:`truncated_svd`."""
-    basis, rotation, _ = _svd(matrix, svd_start(matrix.shape, dim, seed, oversample), dim, iterations)
-    return np.ascontiguousarray(basis @ rotation, dtype=np.float32)
-
-
-def _svd(matrix: Matrix, start: np.ndarray, dim: int, iterations: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    basis = svd_basis(matrix, start, iterations)
-    image = matrix @ basis
-    return basis, svd_rotation(image.T.astype(np.float64) @ image.astype(np.float64), basis, dim), image
-
-
-def _svd_on_device(matrix: Matrix, turned: Matrix, start: np.ndarray, dim: int, iterations: int) -> torch.Tensor:
-    basis = torch.from_numpy(start).to(matrix.device)
-    for _ in range(iterations):
+    start = svd_start(matrix.shape, dim, seed, OVERSAMPLE)
+    if not isinstance(matrix, torch.Tensor):
+        _, rotation, image = _svd(matrix, start, dim)
+        return np.ascontiguousarray(image @ rotation, dtype=np.float32)
+    turned, basis = matrix.T if transposed is None else transposed, torch.from_numpy(start).to(matrix.device)
+    for _ in range(ITERATIONS):
         basis = torch.linalg.qr(turned @ (matrix @ basis)).Q
     image = matrix @ basis
     gram = (image.double().T @ image.double()).cpu().numpy()
-    rotation = svd_rotation(gram, basis.cpu().numpy(), dim)
-    return image @ torch.from_numpy(rotation).to(image)
+    return image @ torch.from_numpy(svd_rotation(gram, basis.cpu().numpy(), dim)).to(image)
+
+
+def truncated_axes(matrix: Matrix, dim: int, seed: int) -> np.ndarray:
+    """(columns, dim) float32: the matrix of NumPy or SciPy times these is its :func:`truncated_svd`."""
+    basis, rotation, _ = _svd(matrix, svd_start(matrix.shape, dim, seed, OVERSAMPLE), dim)
+    return np.ascontiguousarray(basis @ rotation, dtype=np.float32)
+
+
+def _svd(matrix: Matrix, start: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    basis = svd_basis(matrix, start, ITERATIONS)
+    image = matrix @ basis
+    return basis, svd_rotation(image.T.astype(np.float64) @ image.astype(np.float64), basis, dim), image
 
 
 def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
