@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from naq.embedders.closed_form import ClosedForm, gram, removal_of, scatter, sharpening_of
-from naq.embedders.smoothing import centred
+from naq.embedders.smoothing import center
 from naq.errors import OptionError
 from slow_closed_form import cosines, slow_closed_form, unit
 
@@ -22,7 +22,7 @@ def refined(x, **given):
 
 
 def as_rows(x):
-    return centred(torch.from_numpy(x.astype(np.float32)))
+    return center(torch.from_numpy(x.astype(np.float32)))
 
 
 @pytest.mark.parametrize(("k", "shrink", "power"), [(10, 0.5, 1.5), (3, 0.1, 1.0), (5, 2.0, 1.25), (10, 0.5, 0.8)])

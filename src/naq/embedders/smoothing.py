@@ -65,7 +65,7 @@ def on_device(matrix: sp.csr_array | np.ndarray, device: torch.device) -> Matrix
     return csr_tensor(matrix.indptr, matrix.indices, matrix.data, matrix.shape, device, torch.float32)
 
 
-def narrowed(matrix: Matrix, dim: int, seed: int, transposed: Matrix = None) -> Matrix:
+def reduce(matrix: Matrix, dim: int, seed: int, transposed: Matrix = None) -> Matrix:
     """(n, at most dim) float32: U S of a truncated SVD, or the matrix itself where it is no wider."""
     if matrix.shape[1] <= dim:
         if isinstance(matrix, torch.Tensor):
@@ -75,7 +75,7 @@ def narrowed(matrix: Matrix, dim: int, seed: int, transposed: Matrix = None) -> 
         return truncated_svd(matrix, min(dim, matrix.shape[0]), seed, transposed=transposed)
 
 
-def smoothed(adjacency: Matrix, start: Matrix, steps: int, smoothing: str = "ppr") -> Matrix:
+def smooth(adjacency: Matrix, start: Matrix, steps: int, smoothing: str = "ppr") -> Matrix:
     """``steps`` of 0.85 A_hat Z + 0.15 Z_0 (``ppr``), or A_hat applied ``steps`` times (``hops``)."""
     vectors = start
     for _ in range(steps):
@@ -93,7 +93,7 @@ def unit(vectors: Matrix, shortest: float = SHORTEST) -> Matrix:
     return torch.where(length > shortest, vectors / length.clamp(min=shortest), 0.0).to(vectors.dtype)
 
 
-def centred(vectors: Matrix) -> Matrix:
+def center(vectors: Matrix) -> Matrix:
     """Unit rows minus the mean of all, of length one again; rows within ``ROUNDING`` of the mean become zero."""
     vectors = unit(vectors)
     if isinstance(vectors, np.ndarray):
@@ -104,7 +104,7 @@ def centred(vectors: Matrix) -> Matrix:
 def narrow(kind: str, columns: sp.csr_array | np.ndarray, width: int, seed: int = 0) -> np.ndarray:
     """(n, at most width) float32: a block of features weighted (:func:`weigh`), cut by SVD and :func:`balanced`."""
     rows = weigh(kind, columns)
-    return balanced(narrowed(rows, width, seed), kind == "numbers" and rows.shape[1] < FEW, kind == "vectors")
+    return balanced(reduce(rows, width, seed), kind == "numbers" and rows.shape[1] < FEW, kind == "vectors")
 
 
 def weigh(kind: str, columns: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
@@ -209,7 +209,7 @@ def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
     if not graph.reads_text and (features is None or not _differ(features)):
         return describe_by_diffusion(graph)
     if has_kinds(graph):
-        return side_by_side(graph, [narrowed(weigh(b.kind, part), WIDTH, 0) for b, part in graph.block_features()])
+        return side_by_side(graph, [reduce(weigh(b.kind, part), WIDTH, 0) for b, part in graph.block_features()])
     if is_counted(features):
         return tfidf(features)
     if not isinstance(features, np.ndarray):
@@ -283,7 +283,7 @@ def edge_agreement(graph: Graph, start: Matrix) -> float:
     degrees = graph.degrees
     if not degrees.any():
         return 0.0
-    vectors = centred(start)
+    vectors = center(start)
     device = vectors.device if isinstance(vectors, torch.Tensor) else torch.device("cpu")
     weights = (degrees / degrees.sum()).astype(np.float32)
     there = on_device(weights[:, None], device)
