@@ -116,16 +116,9 @@ def every_view() -> list[View]:
 def page(views: list[View] | None = None, **changes: object) -> Report:
     """A page of one section; ``changes`` replace fields of the page."""
     section = Section(
-        "main table",
-        "All methods",
-        "Which is best?",
-        "Table 1",
-        every_view() if views is None else views,
-        [A, B],
-        ["debian COSMIC"],
-        ["debian VNT: out of memory"],
-        "naq reproduce main",
-    )
+        "main table", "All methods", "Which is best?", "Table 1", every_view() if views is None else views, [A, B],
+        ["debian COSMIC"], ["debian VNT: out of memory"], "naq reproduce main",
+    )  # fmt: skip
     answers = [KeyFigure(words, f"{words}, in a sentence.") for words in ("NaQ-Feat", "1.5 points", "yes", "2 min")]
     data = {"debian": {"nodes": 34_169, "edges": 1000, "features": 512, "classes": 55, "hash": "da1a"}}
     summary = Summary(*answers, "naq reproduce all", data, 2, 1, 1)

@@ -22,15 +22,10 @@ def planted(classes: int = 3, each: int = 30, seed: int = 0, isolated: int = 0) 
     alone = np.flatnonzero(truth == classes - 1)[:isolated]
     ends = ends[:, ~np.isin(ends, alone).any(axis=0)]
     return naq.Graph(
-        ends,
-        sp.csr_array(words),
-        truth,
-        names=[f"node {i}" for i in range(n)],
-        class_names=[f"class {c}" for c in range(classes)],
-        vocab=[f"word{j}" for j in range(12 * classes)],
-        nodes=n,
+        ends, sp.csr_array(words), truth, names=[f"node {i}" for i in range(n)],
+        class_names=[f"class {c}" for c in range(classes)], vocab=[f"word{j}" for j in range(12 * classes)], nodes=n,
         name="planted",
-    )
+    )  # fmt: skip
 
 
 def few(graph: naq.Graph, each: int = 2) -> dict[int, str]:

@@ -51,12 +51,6 @@ def small() -> Graph:
         np.array([[2, 0, 0, 1], [0, 0, 0, 0], [0, 3, 0, 0], [1, 1, 1, 1], [0, 0, 5, 0], [9, 0, 0, 0]])
     )
     return Graph(
-        [[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]],
-        features,
-        [0, 0, 1, 1, 2, -1],
-        nodes=6,
-        names=["a", "b", "c", "d", "e", "ü"],
-        class_names=["x", "y", "z"],
-        vocab=["w0", "w1", "w2", "w3"],
-        name="small",
-    )
+        [[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]], features, [0, 0, 1, 1, 2, -1], nodes=6,
+        names=["a", "b", "c", "d", "e", "ü"], class_names=["x", "y", "z"], vocab=["w0", "w1", "w2", "w3"], name="small",
+    )  # fmt: skip

@@ -78,8 +78,21 @@ def graph_file(tmp_path: Path) -> str:
     return str(save_graph(tmp_path / "communities.npz", suite.community_graph(size=14, classes=12, name="communities")))
 
 
+ONE_FILE = {
+    "learner": ("naq.learners.protonet", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"}),
+    "embedder": ("naq.embedders.untrained", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"}),
+    "head": ("naq.heads.prototype", {'name = "prototype"': 'name = "mine"', "class PrototypeHead": "class Mine"}),
+    "reader": ("naq_paper.datasets.cora_full", {
+        'name = "cora-full"\n': 'name = "mine"\n    expects = "a file of mine"\n\n'
+        '    def fits(self, path: Path) -> bool:\n        return path.suffix == ".mine"\n',
+        "class CoraFullReader": "class Mine",
+    }),
+}  # fmt: skip
+"""By kind the module that is copied, and the words that make it another."""
+
+
 def test_a_learner(add: Copy) -> None:
-    add("naq.learners.protonet", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"})
+    add(*ONE_FILE["learner"])
     assert {f"{kind}/mine" for kind in ("naq-feat", "naq-diff", "supervised", "g-umtra")} <= set(methods())
     check_learner("mine", episodes="naq-feat")
     result = naq.run(suite.community_graph(), "naq-feat/mine", way=2, episodes=4, evaluate_every=2,
@@ -88,26 +101,11 @@ def test_a_learner(add: Copy) -> None:
 
 
 def test_an_embedder(add: Copy) -> None:
-    add("naq.embedders.untrained", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"})
+    add(*ONE_FILE["embedder"])
     check_embedder("mine")
     graph = suite.community_graph()
     assert np.array_equal(naq.embed(graph, "mine", latent=8), naq.embed(graph, "untrained", latent=8))
     assert naq.run(graph, "mine", way=2, options={"latent": 8}, cache=None).config.method == "mine"
-
-
-ONE_FILE = {
-    "learner": ("naq.learners.protonet", {'name = "protonet"': 'name = "mine"', "class ProtoNet": "class Mine"}),
-    "embedder": ("naq.embedders.untrained", {'name = "untrained"': 'name = "mine"', "class Untrained": "class Mine"}),
-    "head": ("naq.heads.prototype", {'name = "prototype"': 'name = "mine"', "class PrototypeHead": "class Mine"}),
-    "reader": (
-        "naq_paper.datasets.cora_full",
-        {
-            'name = "cora-full"\n': 'name = "mine"\n\n    def fits(self, path: Path) -> bool:\n'
-            '        return path.suffix == ".mine"\n',
-            "class CoraFullReader": "class Mine",
-        },
-    ),
-}
 
 
 @pytest.mark.parametrize("kind", ONE_FILE)
@@ -139,7 +137,7 @@ def test_a_trained_embedder(add: Copy) -> None:
 
 
 def test_a_head(add: Copy) -> None:
-    add("naq.heads.prototype", {'name = "prototype"': 'name = "mine"', "class PrototypeHead": "class MineHead"})
+    add(*ONE_FILE["head"])
     check_head("mine")
     graph = suite.community_graph()
     tasks = naq.sample_tasks(graph, way=2, shot=1, queries=4, count=20)
@@ -178,14 +176,7 @@ def test_an_analysis(
 
 
 def test_a_reader(add: Copy, tmp_path: Path) -> None:
-    add(
-        "naq_paper.datasets.cora_full",
-        {
-            'name = "cora-full"\n': 'name = "mine"\n    expects = "a file of mine"\n\n'
-            '    def fits(self, path: Path) -> bool:\n        return path.suffix == ".mine"\n',
-            "class CoraFullReader": "class MineReader",
-        },
-    )
+    add(*ONE_FILE["reader"])
     graph = suite.community_graph()
     file = save_graph(tmp_path / "g.npz", graph).rename(tmp_path / "g.mine")
     assert naq.load(file).num_edges == graph.num_edges and READERS["mine"]().fits(file)

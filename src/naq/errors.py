@@ -53,17 +53,12 @@ def plain(text: str, longest: int = LONGEST) -> str:
     if cut:
         text = text[: 2 * longest] + text[-2 * longest :]
     if not text.isprintable():
-        text = "".join(c if c.isprintable() else _escaped(c) for c in text)
+        shown = (" " if unicodedata.category(c) == "Zs" else c.encode("unicode_escape").decode("ascii") for c in text)
+        text = "".join(c if c.isprintable() else other for c, other in zip(text, shown))
     if len(text) > longest or cut:
         end = longest // 3
         text = text[: longest - end - 5] + " ... " + text[-end:]
     return text
-
-
-def _escaped(character: str) -> str:
-    if unicodedata.category(character) == "Zs":
-        return " "
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def name_arguments(text: str) -> str:

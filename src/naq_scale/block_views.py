@@ -25,7 +25,7 @@ from naq.embedders.smoothing import (
     balance,
     in_usual_units,
     on_device,
-    smoothed,
+    smooth,
     unit,
     usual_units,
 )
@@ -111,7 +111,7 @@ def _by_columns(block: Block, make: Callable[[Graph, np.ndarray, Block], Arrays]
 def _smooth_columns(graph: Graph, held: np.ndarray, block: Block) -> Arrays:
     if (device := torch.device(block.facts["device"])).type != "cpu":
         adjacency = on_device(graph.normalized_adjacency(), device)
-        return {"smooth": smoothed(adjacency, torch.from_numpy(held).to(device), STEPS).cpu().numpy()}
+        return {"smooth": smooth(adjacency, torch.from_numpy(held).to(device), STEPS).cpu().numpy()}
     return {"smooth": smooth_tile(graph, (held, line_aligned(held.shape), line_aligned(held.shape)), STEPS)}
 
 

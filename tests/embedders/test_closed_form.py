@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from naq.embedders.closed_form import ClosedForm, gram, removal_of, scatter
-from naq.embedders.smoothing import centred
+from naq.embedders.closed_form import ClosedForm, gram, removal_of, scatter, sharpening_of
+from naq.embedders.smoothing import center
 from naq.errors import OptionError
 from slow_closed_form import cosines, slow_closed_form, unit
 
@@ -22,7 +22,7 @@ def refined(x, **given):
 
 
 def as_rows(x):
-    return centred(torch.from_numpy(x.astype(np.float32)))
+    return center(torch.from_numpy(x.astype(np.float32)))
 
 
 @pytest.mark.parametrize(("k", "shrink", "power"), [(10, 0.5, 1.5), (3, 0.1, 1.0), (5, 2.0, 1.25), (10, 0.5, 0.8)])
@@ -65,6 +65,12 @@ def test_pairs_that_do_not_differ_leave_the_first_step_out():
     assert removal_of(scatter(twice, pairs), 0.5) is None, "what is left between copies is rounding"
     form = ClosedForm(neighbors=1).fit(twice)
     assert form.maps[0] is None and form.maps[1] is None and form.maps[2] is not None
+
+
+def test_the_least_scatter_and_the_least_variance_that_count():
+    assert removal_of(1e-13 * np.eye(3), 0.5) is None and removal_of(1e-10 * np.eye(3), 0.5) is not None
+    found = np.sort(np.linalg.norm(sharpening_of(np.diag([1.0, 1e-6, 1e-12]), 1.75), axis=0))
+    assert np.allclose(found, np.array([1e-9, 1e-6, 1.0]) ** 0.375, rtol=1e-5)
 
 
 def test_no_pairs_leave_the_first_step_out():

@@ -11,7 +11,7 @@ from methods_under_test import community_graph
 from naq import Graph, diffusion_neighbors, embed, evaluate, load, sample_tasks
 from naq.embedders import EMBEDDERS
 from naq.embedders.closed_form import AGREES, ClosedForm, NaqPlus
-from naq.embedders.smoothing import are_components, centred, describe_by_diffusion, edge_agreement, node_words, smoothed
+from naq.embedders.smoothing import are_components, center, describe_by_diffusion, edge_agreement, node_words, smooth
 from naq.embedders.smoothing import unit as unit_rows
 from naq.errors import GraphError
 from naq.io.splits import split_for
@@ -202,7 +202,7 @@ def joined(labels, *, alike, seed=0):
 
 def test_agreement_follows_the_formula():
     graph = random_graph(80, 200, 12, dense=True)
-    z = np.asarray(centred(node_words(graph)), dtype=np.float64)
+    z = np.asarray(center(node_words(graph)), dtype=np.float64)
     edges = graph.adjacency.toarray()
     middle = (graph.degrees[:, None] * z).sum(axis=0) / graph.degrees.sum()
     cosine = []
@@ -246,7 +246,7 @@ def test_defaults_are_those_that_were_chosen_and_small_values_are_taken():
         "dim": 384, "steps": 10, "edges": "auto", "neighbors": 10, "pairs": "nearest", "shrink": 0.5, "power": 1.75,
     }  # fmt: skip
     model = NaqPlus(random_graph())
-    assert dict(model.options) == chosen and vars(model.closed_form()) == vars(ClosedForm())
+    assert dict(model.options) == chosen and vars(model.closed_form()) == vars(ClosedForm()) and AGREES == 0.1
     small = NaqPlus(random_graph(), dim=1, steps=0, neighbors=1, shrink=0.1, power=0.5)
     assert small.embed().shape == (60, 1)
 
@@ -255,7 +255,7 @@ def test_doubted_edges_leave_the_features_in_the_sum():
     labels, features = groups(200)
     graph = Graph(joined(labels, alike=False), features, nodes=200)
     start = unit_rows(node_words(graph))
-    by_hand = centred(centred(smoothed(graph.normalized_adjacency(), start, 10)) + centred(start))
+    by_hand = center(center(smooth(graph.normalized_adjacency(), start, 10)) + center(start))
     assert np.allclose(cosines(NaqPlus(graph).smoothed()), cosines(by_hand), atol=1e-4)
     near = np.argsort(-cosines(NaqPlus(graph).embed()) + 9 * np.eye(200), axis=1)[:, :5]
     blind = np.argsort(-cosines(NaqPlus(graph, edges="trusted").embed()) + 9 * np.eye(200), axis=1)[:, :5]

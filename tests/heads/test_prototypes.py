@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from naq.errors import OptionError
 from naq.heads import HEADS, Head, in_reading_order, make_head
 from naq.heads.base import task_slices
-from naq.heads.prototype import nearest_nodes
+from naq.heads.prototype import center_rows, nearest_nodes
 from naq.heads.transductive import STEPS, balanced_shares
 from naq.tasks import Tasks, dirichlet_queries
 from naq.testing import clustered_tasks, clustered_vectors
@@ -176,6 +176,12 @@ def test_negative_cosines_and_zero_rows_by_hand() -> None:
     assert make_head("expansion", center=False, k=3).predict(vectors, tasks).tolist() == [[0, 1]]
     vectors = np.array([[1.0, 0], [0, 1], [0, 0], [0, 2]])
     assert make_head("prototype", center=False).predict(vectors, tasks).tolist() == [[0, 1]]
+
+
+def test_a_row_is_the_mean_only_within_rounding() -> None:
+    mean, away = np.array([3.0, 4.0]), np.array([[0.6, -0.8]])
+    assert np.allclose(center_rows(mean + 1e-6 * away, mean), away, atol=1e-8)
+    assert not center_rows(mean + 1e-14 * away, mean).any()
 
 
 def test_slices_of_tasks_fit_in_memory() -> None:

@@ -220,7 +220,7 @@ def test_the_loss_is_the_formula(case: str, options: dict[str, float], dense: bo
 
 
 @pytest.mark.parametrize("way", [2, 3])
-def test_own_answers_are_the_nearest_adapted_means(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_answers_are_the_nearest_adapted_means(way: int) -> None:
     graph = community_graph()
     learner = make(graph, way=2)
     tasks = sample_tasks(graph, way=way, shot=3, queries=4, count=9, seed=0, classes=SPLIT.base)
@@ -231,7 +231,7 @@ def test_own_answers_are_the_nearest_adapted_means(way: int, monkeypatch: pytest
     assert (found == tasks.query_slots).mean() > 0.6
     plain = z.float()[tasks.support.copy()].unflatten(1, (way, 3)).mean(2)
     assert (torch.cdist(z.float()[tasks.query.copy()], plain).argmin(2).numpy() != found).any()
-    monkeypatch.setattr(TEG, "SOLVE_BYTES", 2 * 4 * 8 * 3 * way * 4 * way * HIDDEN)
+    learner.SOLVE_BYTES = 2 * 4 * 8 * 3 * way * 4 * way * HIDDEN
     assert np.array_equal(learner.solve(tasks), found), "two tasks at once"
     with pytest.raises(OptionError, match="140"):
         learner.solve(Tasks(np.array([[0, 999]]), np.array([[1, 2]]), way=2, shot=1))

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from naq.embedders import smoothing
 from naq.embedders.closed_form import NaqPlus
-from naq.embedders.smoothing import ROUNDING, WIDTH, Matrix, has_kinds, narrowed, node_words, unit, weigh
+from naq.embedders.smoothing import ROUNDING, WIDTH, Matrix, has_kinds, node_words, reduce, unit, weigh
 from naq.errors import GraphError, OptionError
 from naq.graph import Graph
 from naq.graph.checks import edge_matrix
@@ -51,18 +51,18 @@ class Extension:
         """V and the means of the model's graph. Cost: one SVD and one smoothing."""
         graph = model.graph
         blocks = [weigh(block.kind, part) for block, part in graph.block_features()] if has_kinds(graph) else []
-        of_blocks = [find_projection(words, narrowed(words, WIDTH, 0)) for words in blocks]
+        of_blocks = [find_projection(words, reduce(words, WIDTH, 0)) for words in blocks]
         words = join_words(graph, blocks, of_blocks)
         if not blocks and words.shape[1] != graph.num_features:
             raise OptionError(
                 f"graph {graph.name!r} has no features that differ, so nodes that come later cannot be mapped; fit the "
                 "larger graph."
             )
-        narrow = narrowed(words, model.options.dim, model.seed)
+        narrow = reduce(words, model.options.dim, model.seed)
         projection = find_projection(words, narrow)
         steps = model.options.steps
         start = unit(narrow)
-        rows = unit(smoothing.smoothed(graph.normalized_adjacency(), start, steps))
+        rows = unit(smoothing.smooth(graph.normalized_adjacency(), start, steps))
         start_mean, smooth_mean = _mean(start), _mean(rows)
         both = unit(unit(rows - smooth_mean, ROUNDING) + unit(start - start_mean, ROUNDING))
         return cls(trusted, steps, projection, of_blocks, start_mean, smooth_mean, _mean(both))
@@ -72,7 +72,7 @@ class Extension:
         blocks = [weigh(block.kind, part) for block, part in larger.block_features()] if self.of_blocks else []
         words = join_words(larger, blocks, self.of_blocks)
         start = unit(project(words, self.projection))
-        rows = unit(smoothing.smoothed(larger.normalized_adjacency(), start, self.steps))
+        rows = unit(smoothing.smooth(larger.normalized_adjacency(), start, self.steps))
         rows = unit(rows - self.smooth_mean, ROUNDING)
         if not self.trusted:
             rows = unit(unit(rows + unit(start - self.start_mean, ROUNDING)) - self.sum_mean, ROUNDING)
@@ -92,9 +92,7 @@ def find_projection(words: Matrix, image: np.ndarray) -> np.ndarray | None:
 
 def project(words: Matrix, projection: np.ndarray | None) -> np.ndarray:
     """(n, d) float32 words V, or the words themselves."""
-    return np.asarray(
-        narrowed(words, words.shape[1], 0) if projection is None else words @ projection, dtype=np.float32
-    )
+    return np.asarray(reduce(words, words.shape[1], 0) if projection is None else words @ projection, dtype=np.float32)
 
 
 def least_squares(words: sp.csr_array | np.ndarray, image: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from naq.embedders.smoothing import balanced, centred, narrow, smoothed, standardised, truncated_svd
+from naq.embedders.smoothing import balanced, center, narrow, smooth, standardised, truncated_svd
 from naq.graph import Graph
 from naq.graph.checks import FEW, both_ways, is_symmetric
 from naq.graph.operators import unit_rows
@@ -233,7 +233,7 @@ def text_rows(graph: Graph) -> np.ndarray:
 
     def make() -> np.ndarray:
         assert graph.text is not None
-        rows = smoothed(graph.normalized_adjacency(), graph.text.rows(), STEPS)
+        rows = smooth(graph.normalized_adjacency(), graph.text.rows(), STEPS)
         return np.where(rows.any(axis=1, keepdims=True), centred_units(rows), np.float32(0))
 
     return graph.kept("classifier/texts", make)
@@ -259,7 +259,7 @@ def adjacency_svd(adjacency: sp.csr_array, seed: int = 0) -> np.ndarray:
     total = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
     scale = sp.diags_array(np.divide(1.0, np.sqrt(total), out=np.zeros_like(total), where=total > 0))
     symmetric = sp.csr_array(scale @ adjacency @ scale, dtype=np.float32)
-    return np.asarray(centred(truncated_svd(symmetric, min(WIDTH, len(total)), seed)))
+    return np.asarray(center(truncated_svd(symmetric, min(WIDTH, len(total)), seed)))
 
 
 def degree_columns(adjacency: sp.csr_array) -> np.ndarray:

@@ -13,8 +13,6 @@ from naq.errors import OptionError, counted, plain
 from naq.options import imported
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from naq.graph import Graph
     from naq.neighbors import NeighborTable
 
@@ -144,7 +142,9 @@ def episodes_command(
         found = f"Episodes whose supports have {way} different true classes: {share:.1f} %; queries of their support's"
         echo(f"{found} class: {same:.1f} % (labels are read for this line only).")
     for slot in range(min(way, 5)):
-        _show_class(graph, slot, episodes.support[0, slot], episodes.query[0, slot][episodes.mask[0, slot]])
+        nodes = episodes.support[0, slot], episodes.query[0, slot][episodes.mask[0, slot]]
+        ones, others = (", ".join(_title(graph, node) for node in some[:6].tolist()) for some in nodes)
+        echo(f"  class {slot}: {ones} <- {others or 'none'}")
     if out is not None:
         episodes.save(out)
         echo(f"Written: {out}")
@@ -195,11 +195,6 @@ def _show_recall(table: NeighborTable) -> None:
         share, tied = (100 * float(table.info[name]) for name in ("recall", "recall_with_ties"))
         found = f"{share:.1f} % of the neighbours of the exact table"
         echo(f"Approximate: {found}, {tied:.1f} % with others that are as near (512 nodes).")
-
-
-def _show_class(graph: Graph, slot: int, support: np.ndarray, query: np.ndarray) -> None:
-    ones, others = (", ".join(_title(graph, node) for node in nodes[:6].tolist()) for nodes in (support, query))
-    echo(f"  class {slot}: {ones} <- {others or 'none'}")
 
 
 def _show(graph: Graph, table: NeighborTable, node: int) -> None:

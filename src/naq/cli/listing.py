@@ -11,7 +11,7 @@ from naq.errors import OptionError
 from naq.options import did_you_mean, imported
 
 WHAT = ("datasets", "methods", "heads", "experiments")
-ONLY_JSON = ("home", "licence")  # left out of the tables, which have little room
+ONLY_JSON = ("home", "licence", "description")  # left out of the tables, which have little room
 BY_HAND = """\
 Addresses are those of the publishers; none was tried when this version was made. A download that fails can be put in
 place: NAME.npz, and NAME.tasks.npz if there are tasks, into the folder NAQ_DATA, by default ~/.cache/naq/data.
@@ -33,10 +33,11 @@ def list_command(
     for name, rows in found.items():
         if name == "methods":
             _print_methods()
-        elif name == "datasets":
-            _print_datasets(rows)
-        else:
-            _print(name, [{key: value for key, value in row.items() if key not in ONLY_JSON} for row in rows])
+            continue
+        _print(name, [{key: row[key] for key in row if key not in ONLY_JSON} for row in rows])
+        if name == "datasets":
+            echo("\n".join(f"  {row['name']}: {row['description']}" for row in rows))
+            echo(BY_HAND)
 
 
 def _rows(what: str) -> list[dict[str, Any]]:
@@ -62,12 +63,6 @@ def _rows(what: str) -> list[dict[str, Any]]:
         {"name": name, "what": head.summary, "queries_together": head.transductive, "options": dict(head.defaults)}
         for name, head in HEADS.items()
     ]
-
-
-def _print_datasets(rows: list[dict[str, Any]]) -> None:
-    _print("datasets", [{key: row[key] for key in row if key not in (*ONLY_JSON, "description")} for row in rows])
-    echo("\n".join(f"  {row['name']}: {row['description']}" for row in rows))
-    echo(BY_HAND)
 
 
 def _print_methods() -> None:

@@ -123,14 +123,9 @@ def _strict(parameter: Any) -> Any:
 
 
 app = typer.Typer(
-    name="naq",
-    cls=_Commands,
-    help="Few-shot node classification without labels to train on (Neighbors as Queries).",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
+    name="naq", cls=_Commands, help="Few-shot node classification without labels to train on (Neighbors as Queries).",
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
+)  # fmt: skip
 
 
 def _show_version(value: bool) -> None:

@@ -52,12 +52,12 @@ from naq.embedders.base import Embedder
 from naq.embedders.smoothing import (
     ROUNDING,
     Matrix,
-    centred,
+    center,
     edge_agreement,
-    narrowed,
     node_words,
     on_device,
-    smoothed,
+    reduce,
+    smooth,
     unit,
 )
 from naq.errors import OptionError
@@ -273,11 +273,11 @@ class NaqPlus(Embedder):
         words = node_words(self.graph)
         there = on_device(words, self.device)
         turned = on_device(sp.csr_array(words.T), self.device) if sp.issparse(words) and there is not words else None
-        start = unit(narrowed(there, self.options.dim, self.seed, turned))
+        start = unit(reduce(there, self.options.dim, self.seed, turned))
         self.agreement = edge_agreement(self.graph, start)
         adjacency = on_device(self.graph.normalized_adjacency(), self.device)
-        rows = centred(smoothed(adjacency, start, self.options.steps))
-        return rows if self.trusts_edges else centred(rows + centred(start))
+        rows = center(smooth(adjacency, start, self.options.steps))
+        return rows if self.trusts_edges else center(rows + center(start))
 
     @property
     def trusts_edges(self) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from naq.embedders.base import Embedder
-from naq.embedders.smoothing import centred, narrowed, smoothed, unit, word_weights
+from naq.embedders.smoothing import center, reduce, smooth, unit, word_weights
 from naq.options import option
 
 
@@ -51,8 +51,8 @@ class Smooth(Embedder):
             return self.embed_to(None)
         asked = self.options
         words = word_weights(self.graph, self.name) if asked.tfidf else self.graph.require_features(self.name)
-        start = narrowed(words, asked.dim, self.seed)
+        start = reduce(words, asked.dim, self.seed)
         if asked.unit_first:
             start = unit(start)
-        vectors = smoothed(self.graph.normalized_adjacency(), start, asked.steps, asked.smoothing)
-        return centred(vectors) if asked.center else unit(vectors)
+        vectors = smooth(self.graph.normalized_adjacency(), start, asked.steps, asked.smoothing)
+        return center(vectors) if asked.center else unit(vectors)

@@ -45,6 +45,7 @@ WIDTH = 384  # columns of one block of several at most
 DIFFUSED = 50  # nodes that describe a node without features
 UNCORRELATED = 0.5
 """Mean squared cosine of columns below which they are components, as a multiple of what independent ones have."""
+OVERSAMPLE, ITERATIONS = 16, 3  # of the randomised SVD: more columns than are asked for, and power iterations
 FEWEST_COLUMNS = 32  # fewer are always standardised: a few correlations may be small by chance
 Matrix = Any  # dense or sparse: NumPy, SciPy or torch
 
@@ -64,7 +65,7 @@ def on_device(matrix: sp.csr_array | np.ndarray, device: torch.device) -> Matrix
     return csr_tensor(matrix.indptr, matrix.indices, matrix.data, matrix.shape, device, torch.float32)
 
 
-def narrowed(matrix: Matrix, dim: int, seed: int, transposed: Matrix = None) -> Matrix:
+def reduce(matrix: Matrix, dim: int, seed: int, transposed: Matrix = None) -> Matrix:
     """(n, at most dim) float32: U S of a truncated SVD, or the matrix itself where it is no wider."""
     if matrix.shape[1] <= dim:
         if isinstance(matrix, torch.Tensor):
@@ -74,7 +75,7 @@ def narrowed(matrix: Matrix, dim: int, seed: int, transposed: Matrix = None) -> 
         return truncated_svd(matrix, min(dim, matrix.shape[0]), seed, transposed=transposed)
 
 
-def smoothed(adjacency: Matrix, start: Matrix, steps: int, smoothing: str = "ppr") -> Matrix:
+def smooth(adjacency: Matrix, start: Matrix, steps: int, smoothing: str = "ppr") -> Matrix:
     """``steps`` of 0.85 A_hat Z + 0.15 Z_0 (``ppr``), or A_hat applied ``steps`` times (``hops``)."""
     vectors = start
     for _ in range(steps):
@@ -92,7 +93,7 @@ def unit(vectors: Matrix, shortest: float = SHORTEST) -> Matrix:
     return torch.where(length > shortest, vectors / length.clamp(min=shortest), 0.0).to(vectors.dtype)
 
 
-def centred(vectors: Matrix) -> Matrix:
+def center(vectors: Matrix) -> Matrix:
     """Unit rows minus the mean of all, of length one again; rows within ``ROUNDING`` of the mean become zero."""
     vectors = unit(vectors)
     if isinstance(vectors, np.ndarray):
@@ -103,7 +104,7 @@ def centred(vectors: Matrix) -> Matrix:
 def narrow(kind: str, columns: sp.csr_array | np.ndarray, width: int, seed: int = 0) -> np.ndarray:
     """(n, at most width) float32: a block of features weighted (:func:`weigh`), cut by SVD and :func:`balanced`."""
     rows = weigh(kind, columns)
-    return balanced(narrowed(rows, width, seed), kind == "numbers" and rows.shape[1] < FEW, kind == "vectors")
+    return balanced(reduce(rows, width, seed), kind == "numbers" and rows.shape[1] < FEW, kind == "vectors")
 
 
 def weigh(kind: str, columns: sp.csr_array | np.ndarray) -> sp.csr_array | np.ndarray:
@@ -170,9 +171,7 @@ def balance(rows: np.ndarray, few: bool) -> tuple[np.ndarray, float]:
     return mean, float(np.sqrt(((rows - mean) ** 2).sum(axis=1).mean()))
 
 
-def truncated_svd(
-    matrix: Matrix, dim: int, seed: int, *, oversample: int = 16, iterations: int = 3, transposed: Matrix = None
-) -> Matrix:
+def truncated_svd(matrix: Matrix, dim: int, seed: int, *, transposed: Matrix = None) -> Matrix:
     """U S of a randomised SVD (Halko, Martinsson, Tropp 2011); the random vectors belong to columns, not to rows.
 
     So renumbering the nodes renumbers the result. Signs are fixed by the largest entry of each right vector.
@@ -180,33 +179,28 @@ def truncated_svd(
     Args:
         transposed: the transpose where it is at hand; a sparse tensor needs it.
     """
-    basis = svd_start(matrix.shape, dim, seed, oversample)
-    if isinstance(matrix, torch.Tensor):
-        return _svd_on_device(matrix, matrix.T if transposed is None else transposed, basis, dim, iterations)
-    _, rotation, image = _svd(matrix, basis, dim, iterations)
-    return np.ascontiguousarray(image @ rotation, dtype=np.float32)
-
-
-def truncated_axes(matrix: Matrix, dim: int, seed: int, *, oversample: int = 16, iterations: int = 3) -> np.ndarray:
-    """(columns, dim) float32: the matrix of NumPy or SciPy times these is its :func:`truncated_svd`."""
-    basis, rotation, _ = _svd(matrix, svd_start(matrix.shape, dim, seed, oversample), dim, iterations)
-    return np.ascontiguousarray(basis @ rotation, dtype=np.float32)
-
-
-def _svd(matrix: Matrix, start: np.ndarray, dim: int, iterations: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    basis = svd_basis(matrix, start, iterations)
-    image = matrix @ basis
-    return basis, svd_rotation(image.T.astype(np.float64) @ image.astype(np.float64), basis, dim), image
-
-
-def _svd_on_device(matrix: Matrix, turned: Matrix, start: np.ndarray, dim: int, iterations: int) -> torch.Tensor:
-    basis = torch.from_numpy(start).to(matrix.device)
-    for _ in range(iterations):
+    start = svd_start(matrix.shape, dim, seed, OVERSAMPLE)
+    if not isinstance(matrix, torch.Tensor):
+        _, rotation, image = _svd(matrix, start, dim)
+        return np.ascontiguousarray(image @ rotation, dtype=np.float32)
+    turned, basis = matrix.T if transposed is None else transposed, torch.from_numpy(start).to(matrix.device)
+    for _ in range(ITERATIONS):
         basis = torch.linalg.qr(turned @ (matrix @ basis)).Q
     image = matrix @ basis
     gram = (image.double().T @ image.double()).cpu().numpy()
-    rotation = svd_rotation(gram, basis.cpu().numpy(), dim)
-    return image @ torch.from_numpy(rotation).to(image)
+    return image @ torch.from_numpy(svd_rotation(gram, basis.cpu().numpy(), dim)).to(image)
+
+
+def truncated_axes(matrix: Matrix, dim: int, seed: int) -> np.ndarray:
+    """(columns, dim) float32: the matrix of NumPy or SciPy times these is its :func:`truncated_svd`."""
+    basis, rotation, _ = _svd(matrix, svd_start(matrix.shape, dim, seed, OVERSAMPLE), dim)
+    return np.ascontiguousarray(basis @ rotation, dtype=np.float32)
+
+
+def _svd(matrix: Matrix, start: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    basis = svd_basis(matrix, start, ITERATIONS)
+    image = matrix @ basis
+    return basis, svd_rotation(image.T.astype(np.float64) @ image.astype(np.float64), basis, dim), image
 
 
 def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
@@ -215,7 +209,7 @@ def node_words(graph: Graph) -> sp.csr_array | np.ndarray:
     if not graph.reads_text and (features is None or not _differ(features)):
         return describe_by_diffusion(graph)
     if has_kinds(graph):
-        return side_by_side(graph, [narrowed(weigh(b.kind, part), WIDTH, 0) for b, part in graph.block_features()])
+        return side_by_side(graph, [reduce(weigh(b.kind, part), WIDTH, 0) for b, part in graph.block_features()])
     if is_counted(features):
         return tfidf(features)
     if not isinstance(features, np.ndarray):
@@ -289,7 +283,7 @@ def edge_agreement(graph: Graph, start: Matrix) -> float:
     degrees = graph.degrees
     if not degrees.any():
         return 0.0
-    vectors = centred(start)
+    vectors = center(start)
     device = vectors.device if isinstance(vectors, torch.Tensor) else torch.device("cpu")
     weights = (degrees / degrees.sum()).astype(np.float32)
     there = on_device(weights[:, None], device)

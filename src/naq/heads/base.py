@@ -209,17 +209,10 @@ def score_answers(
     """The evaluation of answers ``slots``, one per query, of a head or of a method that solves tasks itself."""
     per_task = (slots == tasks.query_slots).mean(axis=1)
     return Evaluation(
-        accuracy=float(per_task.mean()),
-        ci95=float(1.96 * per_task.std() / math.sqrt(len(per_task))),
-        per_task=per_task,
-        head=head,
-        transductive=transductive,
-        options=dict(options or {}),
-        way=tasks.way,
-        shot=tasks.shot,
-        part=tasks.part,
-        queries="balanced" if tasks.slots is None else "unbalanced",
-    )
+        accuracy=float(per_task.mean()), ci95=float(1.96 * per_task.std() / math.sqrt(len(per_task))),
+        per_task=per_task, head=head, transductive=transductive, options=dict(options or {}), way=tasks.way,
+        shot=tasks.shot, part=tasks.part, queries="balanced" if tasks.slots is None else "unbalanced",
+    )  # fmt: skip
 
 
 def _as_matrix(embedding: Any, tasks: Tasks, *, all_rows: bool) -> tuple[np.ndarray, Tasks]:

@@ -117,8 +117,11 @@ def columns_of_ppr(block: sp.csr_array, alpha: float, device: str, small: int = 
 
 
 def _heat_columns(block: sp.csr_array, t: float, device: str) -> Columns:
-    """Horner's rule: x <- e_v + (t / i) T x for i = steps, ..., 1, from x = e_v."""
-    m, steps = block.shape[0], heat_steps(t)
+    """Horner's rule: x <- e_v + (t / i) T x for i = steps, ..., 1, from x = e_v.
+
+    The terms after the last are together below ``ERROR``: the tail of a Poisson distribution.
+    """
+    m, steps = block.shape[0], next(steps for steps in count(1) if pdtrc(steps, t) < ERROR)
     matrix = csr_tensor(block.indptr, block.indices, block.data, block.shape, device, torch.float64)
     for start in range(0, m, 256):
         columns = torch.arange(start, min(m, start + 256), device=device)
@@ -128,11 +131,6 @@ def _heat_columns(block: sp.csr_array, t: float, device: str) -> Columns:
         for step in range(steps, 0, -1):
             found = torch.addmm(right, matrix, found, alpha=t / step)
         yield columns.cpu().numpy(), found.T.mul(np.exp(-t)).contiguous()
-
-
-def heat_steps(t: float) -> int:
-    """Terms of the series until all others together are below ``ERROR``: the tail of a Poisson distribution."""
-    return next(steps for steps in count(1) if pdtrc(steps, t) < ERROR)
 
 
 def iterate(matrix: sp.csr_array, start: float, added: float, weights: np.ndarray) -> Columns:

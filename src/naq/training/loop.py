@@ -135,12 +135,9 @@ def fit(
     steps.model.load_state_dict(state.best_weights)
     best, _ = first_best(history.valid_accuracy, schedule.patience)
     return Trained(
-        history,
-        best_step=history.steps[best],
-        best_valid=history.valid_accuracy[best],
-        seconds=before + time.perf_counter() - began,
-        stopped_early=history.steps[-1] < steps.done(steps.updates),
-    )
+        history, best_step=history.steps[best], best_valid=history.valid_accuracy[best],
+        seconds=before + time.perf_counter() - began, stopped_early=history.steps[-1] < steps.done(steps.updates),
+    )  # fmt: skip
 
 
 class EpisodeTraining:

@@ -63,7 +63,7 @@ def new_record(
     return Record(cell, identity, result, error, seconds, made_on, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-def sentence_of(error: BaseException, longest: int = 500) -> str:
+def sentence_of(error: BaseException) -> str:
     """The message of a ``NaqError``; of any other error its type, message and place in the code."""
     text = " ".join(str(error).split())
     if isinstance(error, NaqError):
@@ -75,7 +75,7 @@ def sentence_of(error: BaseException, longest: int = 500) -> str:
         mark = next((mark for mark in ("/site-packages/", "/src/") if mark in file), "/")
         file = file.rpartition(mark)[2]
         place = f" ({file}, line {frames[-1].lineno}, in {frames[-1].name})"
-    return f"{type(error).__name__}: {text[:longest] or 'no message'}{place}"
+    return f"{type(error).__name__}: {text[:500] or 'no message'}{place}"
 
 
 class Throttled:

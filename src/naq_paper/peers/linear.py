@@ -23,7 +23,7 @@ from scipy.special import softmax
 
 from naq.classifier import FewShotNodeClassifier, Labels
 from naq.classifier.views import means, surroundings
-from naq.embedders.smoothing import centred, smoothed
+from naq.embedders.smoothing import center, smooth
 from naq.graph import Graph
 from naq.run.embed import embed
 from naq_paper.peers import Peer, columns, missing, wide_columns
@@ -74,14 +74,14 @@ class SmoothLogistic(LinearPeer):
     name, title = "smooth-logistic", "smoothed features + logistic regression"
 
     def read(self, graph: Graph) -> np.ndarray:
-        return centred(smoothed(graph.normalized_adjacency(), columns(graph), 10))
+        return center(smooth(graph.normalized_adjacency(), columns(graph), 10))
 
 
 class SGC(LinearPeer):
     name, title = "sgc", "SGC"
 
     def read(self, graph: Graph) -> np.ndarray:
-        return centred(smoothed(graph.normalized_adjacency(), columns(graph), 2, "hops"))
+        return center(smooth(graph.normalized_adjacency(), columns(graph), 2, "hops"))
 
 
 class SSGC(LinearPeer):
@@ -93,7 +93,7 @@ class SSGC(LinearPeer):
         for _ in range(16):
             power = average @ power
             total += power
-        return centred(0.95 * total / 16 + 0.05 * start)
+        return center(0.95 * total / 16 + 0.05 * start)
 
 
 class Cleora(LinearPeer):
@@ -110,7 +110,7 @@ class Cleora(LinearPeer):
         start, few = columns(graph), min(WIDEST, len(made.entity_ids) - 1)
         rows = np.zeros((graph.num_nodes, few), dtype=np.float32)
         rows[[int(name) for name in made.entity_ids]] = pycleora.embed(made, few)
-        return np.concatenate([centred(rows), start], axis=1)
+        return np.concatenate([center(rows), start], axis=1)
 
 
 WIDEST = 256  # columns of pycleora's vectors, its default

@@ -84,16 +84,11 @@ def sub_graph(graph: Graph, nodes: np.ndarray) -> Graph:
     """The given nodes, numbered in this order, with all that the graph has of them and the edges between them."""
     table, text = graph.table, graph.text
     smaller = Graph(
-        graph.adjacency[nodes][:, nodes],
-        None if graph.features is None else graph.features[nodes],
+        graph.adjacency[nodes][:, nodes], None if graph.features is None else graph.features[nodes],
         None if graph.labels is None else graph.labels[nodes],
-        names=None if graph.names is None else graph.names[nodes],
-        class_names=graph.class_names,
-        vocab=graph.vocab,
-        name=graph.name,
-        blocks=graph.stated_blocks,
-        arcs=None if graph.arcs is None else graph.arcs[nodes][:, nodes],
-    )
+        names=None if graph.names is None else graph.names[nodes], class_names=graph.class_names, vocab=graph.vocab,
+        name=graph.name, blocks=graph.stated_blocks, arcs=None if graph.arcs is None else graph.arcs[nodes][:, nodes],
+    )  # fmt: skip
     if text is not None:
         smaller = smaller.with_text(replace(text, vectors=text.vectors[nodes]))
     if table is not None:
@@ -110,17 +105,10 @@ def with_edges(graph: Graph, ends: np.ndarray) -> Graph:
         return sp.csr_array(matrix + sp.csr_array((np.ones(both.shape[1], np.float32), tuple(both)), shape=(n, n)))
 
     larger = Graph(
-        added(graph.adjacency),
-        graph.features,
-        graph.labels,
-        names=graph.names,
-        class_names=graph.class_names,
-        vocab=graph.vocab,
-        name=graph.name,
-        source=graph.source,
-        blocks=graph.stated_blocks,
+        added(graph.adjacency), graph.features, graph.labels, names=graph.names, class_names=graph.class_names,
+        vocab=graph.vocab, name=graph.name, source=graph.source, blocks=graph.stated_blocks,
         arcs=None if graph.arcs is None else added(graph.arcs),
-    )
+    )  # fmt: skip
     return larger.with_text(graph.text).with_table(graph.table)
 
 

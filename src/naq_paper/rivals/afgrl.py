@@ -104,13 +104,9 @@ class AFGRL(TrainedEmbedder):
         self.student = Convolutions(sizes, generator=self.generator("encoder"), device=self.device, momentum=norm)
         self.teacher = cast(Convolutions, teacher_of(self.student))
         self.predictor = Predictor(
-            sizes[-1],
-            self.options.predictor,
-            generator=self.generator("predictor"),
-            device=self.device,
-            norm=norm,
+            sizes[-1], self.options.predictor, generator=self.generator("predictor"), device=self.device, norm=norm,
             bias=0.01,
-        )
+        )  # fmt: skip
 
     def planned(self) -> None:
         super().planned()

@@ -93,14 +93,9 @@ class COLA(TrainedEmbedder):
     def build(self) -> None:
         sizes = (self.graph.num_features, self.options.hidden, self.options.latent)
         self.online = Convolutions(
-            sizes,
-            generator=self.generator("encoder"),
-            device=self.device,
-            momentum=self.options.bn_momentum or 0.99,
-            activation="relu",
-            last="linear",
-            dropout=self.options.dropout,
-        )
+            sizes, generator=self.generator("encoder"), device=self.device, momentum=self.options.bn_momentum or 0.99,
+            activation="relu", last="linear", dropout=self.options.dropout,
+        )  # fmt: skip
         self.target = teacher_of(self.online)
         self.head = linear(sizes[2], sizes[2], generator=self.generator("head"), device=self.device)
 

@@ -47,7 +47,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from naq.embedders.closed_form import ClosedForm, NaqPlus
-from naq.embedders.smoothing import centred
+from naq.embedders.smoothing import center
 from naq.errors import OptionError
 from naq.graph import Graph
 from naq.graph.operators import unit_rows
@@ -294,7 +294,7 @@ class NaqPlusSugrl(SUGRL):
 
     @torch.no_grad()
     def encode_all(self) -> torch.Tensor:
-        trained = self.options.beside * centred(super().encode_all())
+        trained = self.options.beside * center(super().encode_all())
         both = torch.cat([self.start.to(trained), trained], dim=1)
         form = ClosedForm(pairs="mutual", power=1.5, seed=self.seed, device=self.device)
         return torch.from_numpy(form.fit_transform(both)).to(self.device)

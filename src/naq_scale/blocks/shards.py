@@ -251,5 +251,5 @@ def _rows(block: Block) -> Arrays:
 
 
 def _without(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """:func:`~naq.embedders.smoothing.centred`, the mean being known."""
+    """:func:`~naq.embedders.smoothing.center`, the mean being known."""
     return unit(unit(rows) - mean, ROUNDING)

@@ -109,7 +109,7 @@ def _smoothing(block: Block) -> Arrays:
 def smooth_tile(
     graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], steps: int, smoothing: str = "ppr"
 ) -> np.ndarray:
-    """:func:`~naq.embedders.smoothing.smoothed` of some columns; A_hat is never formed.
+    """:func:`~naq.embedders.smoothing.smooth` of some columns; A_hat is never formed.
 
     Args:
         rows: the columns (n, d), and two arrays of their shape, which are overwritten.

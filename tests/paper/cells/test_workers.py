@@ -170,12 +170,9 @@ AGAIN_AND_AGAIN = """
 def start(script, *arguments):
     code = textwrap.dedent(CHILD) + textwrap.dedent(script)
     return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
-    )
+    )  # fmt: skip
 
 
 def test_a_runner_killed_twenty_times_loses_no_finished_cell(tmp_path, empties):

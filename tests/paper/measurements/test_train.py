@@ -98,15 +98,9 @@ def test_a_change_gives_the_run_its_graph_its_labels_and_its_tasks(graph, place,
     result = train_run(asked.config, context)
     changed = apply_perturbation(graph, split_for(str(place), graph), perturbation)
     told = naq.run(
-        changed.graph,
-        method,
-        tasks=None if changed.redraw else tasks,
-        split=changed.split,
-        base_labels=changed.base_labels,
-        cache=None,
-        baseline=False,
-        **SMALL,
-    )
+        changed.graph, method, tasks=None if changed.redraw else tasks, split=changed.split,
+        base_labels=changed.base_labels, cache=None, baseline=False, **SMALL,
+    )  # fmt: skip
     assert np.array_equal(result.per_task, told.per_task) and np.array_equal(result.embedding, told.embedding)
     plain = train_run(cell(method).config, context)
     assert not np.array_equal(result.embedding, plain.embedding)

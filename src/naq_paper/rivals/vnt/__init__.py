@@ -127,13 +127,9 @@ class VNT(TrainedEmbedder):
     def build(self) -> None:
         o, d, hidden = self.options, self.graph.num_features, self.options.latent
         self.sequences = sequences(
-            self.graph,
-            o.context,
-            iterations=1 if o.wl == "one" else 2,
-            roles=o.roles,
-            cache=cache_folder() if self.graph.num_nodes >= CACHE_FROM else None,
-            progress=self.progress,
-        )
+            self.graph, o.context, iterations=1 if o.wl == "one" else 2, roles=o.roles,
+            cache=cache_folder() if self.graph.num_nodes >= CACHE_FROM else None, progress=self.progress,
+        )  # fmt: skip
         network = GraphBert(d, hidden, o.layers, o.heads, roles=o.roles, generator=self.generator("network"))
         self.network = network.to(self.device)
         weight = normal(d, hidden, generator=self.generator("decoder")).detach()

@@ -112,18 +112,13 @@ def attend(
     """
     m, t, width = queries.shape
     s = keys.shape[1]
-    q, k, v = (_by_head(part, heads) for part in (queries, keys, values))
+    apart = (part.unflatten(2, (heads, -1)).transpose(1, 2).flatten(0, 1) for part in (queries, keys, values))
+    q, k, v = apart  # (m * heads, t or s, w)
     missing = absent[:, None, None].expand(m, heads, 1, s).reshape(m * heads, 1, s)
     weights = ordered_softmax(torch.baddbmm(missing, q, k.transpose(1, 2), alpha=(width // heads) ** -0.5))
     if drops is not None:
         weights = drop_values(weights, drops.attention, drops.generator)
     return torch.bmm(weights, v).view(m, heads, t, -1).transpose(1, 2).reshape(m, t, width)
-
-
-def _by_head(rows: torch.Tensor, heads: int) -> torch.Tensor:
-    """(m, t, heads * w) -> (m * heads, t, w)."""
-    m, t, width = rows.shape
-    return rows.view(m, t, heads, width // heads).transpose(1, 2).reshape(m * heads, t, width // heads)
 
 
 class GraphBert(nn.Module):
