@@ -15,7 +15,7 @@ from naq.errors import DataError, GraphError, Listener, warn
 from naq.graph import Graph
 from naq.io.readers import Reader
 from naq.io.tables import roles
-from naq.io.tables.columns import Feature
+from naq.io.tables.columns import RARE_WORDS_FROM, Feature
 from naq.io.tables.edges import UNWEIGHTED, Edges
 from naq.io.tables.features import NOTES_FROM, class_columns, join_features, quote_names
 from naq.io.tables.icebug import is_icebug, read_icebug
@@ -137,6 +137,8 @@ def _join_edges(tables: Mapping[str, Any], node_table: Table | None, choice: Cho
         if weight is not None:
             columns["weight"] = table.columns[weight]
         parts.append(replace(table, columns=columns))
+        if not table.rows:
+            table.notes.append(f"{table.name} has no rows, so there are no edges of type {kind!r}")
     weighted = [part for part in parts if "weight" in part.columns]
     for part in parts if weighted else ():
         part.columns.setdefault("weight", constant("1", part.rows))
@@ -282,7 +284,9 @@ def _assemble(
     if node_table is None:
         ids = edges.number_by_appearance()
         if not ids:
-            raise DataError(f"{edge_table.title} holds no edges, so there are no nodes; give --nodes.")
+            lost = ", ".join(f"{item.why}: {item.count:,}" for item in edges.dropped)
+            what = f"{edge_table.title} holds no edges{lost and f' ({lost})'}, so there are no nodes"
+            raise DataError(f"{what}; give --nodes.")
         nodes = Nodes(ids, edge_table.title, None, None, [], {}, [], [])
     else:
         nodes = read_nodes(node_table, choice, vectors, [] if by_row else edges.ids)
@@ -343,7 +347,13 @@ def _notes(graph: Graph, nodes: Nodes, choice: Choice) -> list[str]:
     if categories and graph.labels is None and not choice.names_features:
         hint = "if one of these holds the classes, name it with --label"
         notes.append(f"values of {quote_names(categories)} are features; {hint}")
-    if choice.text_encoder is None and any(one.kind == "text" for one in nodes.features):
+    texts = [one for one in nodes.features if one.kind == "text"]
+    for one in texts if graph.num_nodes < RARE_WORDS_FROM else ():
+        rare = int((np.bincount(one.matrix.indices, minlength=one.width) == 1).sum())
+        if 2 * rare > one.width:
+            leave = "if they say nothing of the classes, --ignore leaves it out"
+            notes.append(f"of the {one.width:,} words of column {one.column!r}, {rare:,} are of one node only; {leave}")
+    if choice.text_encoder is None and texts:
         install = "" if find_spec("sentence_transformers") else 'pip install "naq[text]" and '
         also = f"as sentences too, names of classes can do without labels: {install}--text-encoder MODEL"
         notes.append(f"text is read as words alone; {also}")
