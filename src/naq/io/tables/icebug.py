@@ -28,8 +28,8 @@ from naq.files import NO_SPACE, read_bytes, recover, replace_folder, temporary_p
 from naq.graph import Graph
 from naq.graph.checks import as_dense
 from naq.io.tables.reading import open_parquet, readable_parquet
+from naq.io.tables.stored import ID
 from naq.io.tables.table import BadCell, Table, vector_column
-from naq.io.tables.types import ID
 
 SCHEMA, LARGEST_SCHEMA = "schema.cypher", 1 << 20
 DRAFT = "metadata.json"

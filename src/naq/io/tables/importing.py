@@ -20,20 +20,20 @@ from naq.io.tables.edges import UNWEIGHTED, Edges
 from naq.io.tables.features import NOTES_FROM, class_columns, join_features, quote_names
 from naq.io.tables.icebug import is_icebug, read_icebug
 from naq.io.tables.nodes import Nodes, check_vectors, read_nodes, vector_file
-from naq.io.tables.reading import (
-    DUCKDB_SUFFIXES,
-    is_graphml,
-    is_table,
-    open_table,
-    parquet_parts,
-    read_graphml,
-    stem,
-)
+from naq.io.tables.reading import is_graphml, is_table, read_graphml, stem
 from naq.io.tables.report import ImportReport
 from naq.io.tables.roles import Choice, are_ids, ends_by_cells
-from naq.io.tables.stored import has_table, open_duckdb, open_parts
-from naq.io.tables.table import Source, Table, frame_table, networkx_tables
-from naq.io.tables.types import TYPE, constant, join_nodes, join_tables, tables_by_type
+from naq.io.tables.stored import (
+    TYPE,
+    constant,
+    has_table,
+    in_duckdb,
+    join_nodes,
+    join_tables,
+    open_source,
+    tables_by_type,
+)  # fmt: skip
+from naq.io.tables.table import Table, frame_table, networkx_tables
 
 EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges to nodes")
 """Beginnings of reasons to drop rows that may mean a mistake in a file; self-loops and repetitions are not."""
@@ -92,10 +92,10 @@ def _import_graph(edges: Any, nodes: Any, choice: Choice, name: str | None) -> I
             raise DataError(f"{edges} holds its nodes itself; leave --nodes out.")
         (edges, nodes), choice = read_icebug(Path(edges).expanduser()), _as_given(choice, directed=True)
         edges, nodes = (next(iter(one.values())) if len(one) == 1 else one for one in (edges, nodes))
-    if nodes is None and _in_duckdb(edges) and (choice.nodes_query or has_table(Path(edges).expanduser(), "nodes")):
+    if nodes is None and in_duckdb(edges) and (choice.nodes_query or has_table(Path(edges).expanduser(), "nodes")):
         nodes = edges
     for flag, given in (("edges", edges), ("nodes", nodes)):
-        if getattr(choice, f"{flag}_query") and not _in_duckdb(given):
+        if getattr(choice, f"{flag}_query") and not in_duckdb(given):
             raise DataError(f"--{flag}-query is for a DuckDB file (.duckdb), and {flag} are in none; leave it out.")
     if (of_types := tables_by_type(nodes)) is not None:
         tables = {kind: _whole_table(one, f"nodes {kind!r}", choice) for kind, one in of_types.items()}
@@ -189,26 +189,6 @@ def _whole_table(given: Any, title: str, choice: Choice) -> Table:
     return source.read(source.columns)
 
 
-def _in_duckdb(given: Any) -> bool:
-    return isinstance(given, str | Path) and Path(given).suffix.lower() in DUCKDB_SUFFIXES
-
-
-def open_source(given: Any, title: str, choice: Choice) -> Source:
-    """A file, a data frame or a dictionary of columns, called ``title`` in messages if it has no path."""
-    if isinstance(given, Table):
-        return Source.of(given)
-    if isinstance(given, str | Path):
-        path = Path(given).expanduser()
-        if path.suffix.lower() in DUCKDB_SUFFIXES:
-            what = "edges" if "edges" in title else "nodes"
-            return open_duckdb(path, getattr(choice, f"{what}_query"), what)
-        return open_parts(path) if parquet_parts(path) else open_table(path, header=choice.header)
-    table = frame_table(given, title)
-    if not table.columns:
-        raise DataError(f"{title} have no columns; give a data frame or a dictionary of columns.")
-    return Source.of(table)
-
-
 def from_tables(edges: Any, nodes: Any = None, *, name: str | None = None, **columns: Any) -> Graph:
     """A graph from an edge table and a node table: files, data frames, dictionaries of columns; or from a SciPy matrix.
 
@@ -284,9 +264,9 @@ def _assemble(
     if node_table is None:
         ids = edges.number_by_appearance()
         if not ids:
-            lost = ", ".join(f"{item.why}: {item.count:,}" for item in edges.dropped)
-            what = f"{edge_table.title} holds no edges{lost and f' ({lost})'}, so there are no nodes"
-            raise DataError(f"{what}; give --nodes.")
+            why = ", ".join(f"{item.why}: {item.count:,}" for item in edges.dropped)
+            holds = f"{edge_table.title} holds no edges{why and f' ({why})'}"
+            raise DataError(f"{holds}, so there are no nodes; give --nodes.")
         nodes = Nodes(ids, edge_table.title, None, None, [], {}, [], [])
     else:
         nodes = read_nodes(node_table, choice, vectors, [] if by_row else edges.ids)
