@@ -97,8 +97,8 @@ def open_duckdb(path: Path, query: str | None, table: str) -> Source:
     return Source.of(frame_table(pa.Table.from_batches(batches, stream.schema), f"{path.name}, {table}"))
 
 
-def has_table(path: Path, table: str) -> bool:
-    with _connected(path) as connection:
+def has_table(path: str | Path, table: str) -> bool:
+    with _connected(Path(path).expanduser()) as connection:
         return (table,) in connection.execute("SHOW TABLES").fetchall()
 
 
