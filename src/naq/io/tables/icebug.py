@@ -140,8 +140,8 @@ def save_icebug(path: str | Path, graph: Graph) -> Path:
         tables[f"indptr_{name.lower()}"] = pa.table({"ptr": matrix.indptr.astype(np.uint64)})
         tables[f"indices_{name.lower()}"] = pa.table({"target": matrix.indices.astype(np.uint64), **weight})
         lines.append(f"REL TABLE `{name}`(FROM node TO node{', weight FLOAT' if weight else ''})")
-    place = path.name.replace("'", "")
-    schema = "".join(f"CREATE {one} WITH (storage = './{place}', format = 'icebug-disk');\n" for one in lines)
+    storage = "./" + path.name.replace("'", "")
+    schema = "".join(f"CREATE {one} WITH (storage = '{storage}', format = 'icebug-disk');\n" for one in lines)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary_path(path, folder=True) as folder:
@@ -177,9 +177,7 @@ def _nodes_of(graph: Graph) -> pa.Table:
         while name.lower() in map(str.lower, columns):
             name += "_"
         columns[name] = cells
-    return pa.table(
-        {name: pa.array(cells) if isinstance(cells, range | list) else cells for name, cells in columns.items()}
-    )
+    return pa.table(columns)
 
 
 def _typed(cells: list[str]) -> Any:

@@ -222,16 +222,12 @@ def _read_cells(file: TextFile, wanted: Sequence[str]) -> tuple[dict[str, Any], 
     text = pa.string()
     try:
         with _content(file) as stream:
-            reader = pyarrow.csv.open_csv(
-                pa.PythonFile(stream, mode="r"),
-                pyarrow.csv.ReadOptions(
-                    column_names=file.columns(), skip_rows=file.skip, block_size=BLOCK, use_threads=False
-                ),
-                pyarrow.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True, invalid_row_handler=skip),
-                pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(wanted, text), include_columns=list(wanted), strings_can_be_null=False
-                ),
-            )
+            kinds: Any = {"column_types": dict.fromkeys(wanted, text), "include_columns": list(wanted)}
+            rows: Any = {"column_names": file.columns(), "skip_rows": file.skip, "block_size": BLOCK}
+            cells: Any = {"delimiter": file.delimiter, "newlines_in_values": True, "invalid_row_handler": skip}
+            how = pyarrow.csv.ReadOptions(**rows, use_threads=False), pyarrow.csv.ParseOptions(**cells)
+            convert = pyarrow.csv.ConvertOptions(**kinds, strings_can_be_null=False)
+            reader = pyarrow.csv.open_csv(pa.PythonFile(stream, mode="r"), *how, convert)
             table = pa.Table.from_batches(list(reader), pa.schema([(name, text) for name in wanted]))
     except (pa.ArrowException, csv.Error) as error:
         raise _mistake(file, str(error)) from error

@@ -122,14 +122,8 @@ def _connected(path: Path) -> Iterator[Any]:
 
 def tables_by_type(given: Any) -> dict[str, Any] | None:
     """The tables in a list of paths, by their names, or in a dictionary of tables; None of what is one table."""
-    tables = (str, Path, Mapping, Table)
-    if (
-        isinstance(given, Mapping)
-        and given
-        and all(
-            isinstance(one, tables) or hasattr(one, "columns") or hasattr(one, "column_names") for one in given.values()
-        )
-    ):
+    frames = given.values() if isinstance(given, Mapping) else ()
+    if frames and all(isinstance(one, str | Path | Mapping) or hasattr(one, "columns") for one in frames):
         return {str(name): one for name, one in given.items()}
     if not isinstance(given, list | tuple) or not all(isinstance(one, str | Path) for one in given):
         return None
