@@ -29,7 +29,7 @@ def test_inputs_end_in_a_result_or_in_a_refusal(target: str) -> None:
 def test_a_fault_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader with a hole, and a studio whose answer is not JSON."""
     guided.attempt("tables", guided.seeds("tables")[0])
-    monkeypatch.setattr("naq.io.tables.importing.open_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("naq.io.tables.stored.open_table", lambda *_, **__: 1 / 0)
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         guided.attempt("tables", guided.seeds("tables")[0] + b"x,y\n")
     monkeypatch.setattr("naq_studio.routes.search", lambda *_: {"a": float("nan")})

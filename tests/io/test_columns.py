@@ -136,3 +136,34 @@ def test_more_names_of_ends(pair: str) -> None:
     first, second = pair.split(",")
     made = import_tables({second: ["x", "x"], "amount": [1, 2], first: ["y", "z"]})
     assert made.graph.names is not None and made.graph.names.tolist() == ["y", "x", "z"]
+
+
+@pytest.mark.parametrize(("n", "noted"), [(99, False), (300, True), (1_000, False)])
+def test_words_of_one_node_are_noted(n: int, noted: bool) -> None:
+    choice = Choice(text="name")
+    made = imported("name", [f"Airport {10 + i}" for i in range(n)] if n < 1_000 else ["Airport 12"] * n, choice)
+    assert any("'name'" in note and f"{n:,} are" in note for note in made.report.notes) == noted
+    shared = imported("about", [f"red car {10 + i // 2}" for i in range(n // 2 * 2)], Choice(text="about"))
+    assert not any("of one node" in note for note in shared.report.notes)
+
+
+@pytest.mark.parametrize("kind", ["number", ""])
+def test_many_columns_are_counted_in_the_summary(kind: str) -> None:
+    cells = {f"c{i}x": ([1, 2, 3 + i] if kind else ["same"] * 3) for i in range(5_000)}
+    made = import_tables({"source": ["a"], "target": ["b"]}, {"id": ["a", "b", "c"]} | cells)
+    lines = str(made.report).splitlines()
+    assert sum("c1" in line for line in lines) == 11 and any("4,960 columns more" in line for line in lines)
+    assert len(lines) < 60
+    listed = made.report.as_json()["features" if kind else "unused"]
+    assert len(listed) == 5_000
+
+
+def test_columns_called_as_options_are() -> None:
+    nodes = {"--id": ["a", "b", "c"], "--label": ["u", "v", "u"], "--text": [1.5, 2, 4], "--weight": [1, 5, 2]}
+    edges = {"--source": ["a", "b"], "--target": ["b", "c"], "--weight": [2, 3]}
+    names: Any = {"source": "--source", "target": "--target", "weight": "--weight", "id": "--id", "label": "--label"}
+    graph = import_tables(edges, nodes, Choice(**names, numeric="--text")).graph
+    assert graph.vocab is not None and graph.vocab.tolist() == ["--text"] and graph.num_classes == 2
+    assert graph.arcs is not None and graph.arcs.max() == 3
+    other = import_tables(edges, nodes, Choice(**names, ignore="--text")).graph
+    assert other.vocab is not None and other.vocab.tolist() == ["--weight"]

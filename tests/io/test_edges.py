@@ -282,3 +282,30 @@ def test_types_that_cannot_be(write: Write, edges: list[str], nodes: list[str], 
             naq.from_tables(*where)
     with pytest.raises(NaqError, match=named):
         import_tables(*where, Choice(weight="weight" if "bad.csv" in edges else None))
+
+
+def test_no_edges_and_why(write: Write) -> None:
+    zeros = write("e.csv", "source,target,weight\na,b,0\nb,c,0\n")
+    with pytest.raises(NaqError, match=r"e.csv holds no edges \(rows of weight 0: 2\)"):
+        import_tables(zeros)
+    graph, report = import_tables(zeros, {"id": ["a", "b", "c"]})
+    assert graph.num_edges == 0 and [(one.why, one.count) for one in report.dropped] == [("rows of weight 0", 2)]
+
+
+@pytest.mark.parametrize("nodes", [None, {"id": ["a", "b"]}])
+def test_a_file_of_edges_without_rows(nodes: Any, write: Write) -> None:
+    some, none = write("some.csv", "source,target\na,b\n"), write("none.csv", "source,target,weight\n")
+    for files in ([some, none], [none, some]):
+        graph, report = import_tables(files, nodes)
+        assert graph.num_edges == 1 and any("none.csv" in note and "'none'" in note for note in report.notes)
+
+
+def test_names_of_columns_that_are_equal(write: Write) -> None:
+    differ = write("c.csv", "source,target,Weight,weight\na,b,5,3\n")  # in case alone: the first counts
+    assert import_tables(differ).graph.arcs[0, 1] == 5
+    table = pa.table([["a"], ["b"], ["c"]], ["source", "target", "source"])
+    path = write("e.parquet", "")
+    pq.write_table(table, path)
+    for given in (table, path, write("e.csv", "source,target,source\na,b,c\n")):
+        with pytest.raises(NaqError, match="source"):
+            import_tables(given)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,3 +124,14 @@ def test_listing(small: Graph, tmp_path: Path) -> None:
     (tmp_path / "amazon_computers.npz").write_bytes(b"no graph")
     found = {row["name"]: row["state"] for row in listing(tmp_path, measure=True)}
     assert f"{small.num_nodes:,} nodes" in found["dblp"] and "amazon_computers.npz" in found["amazon-computers"]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [({"label": "x"}, "label= is"), ({"ignore": ["a"]}, "ignore= is"),
+                         ({"label": "x", "ignore": "a"}, "label= and ignore= are"), ({"nodes": "n.csv"}, "nodes= is")],
+)  # fmt: skip
+def test_options_of_tables_are_not_for_a_graph_file(given: dict[str, Any], named: str, tmp_path: Path) -> None:
+    save_graph(tmp_path / "g.npz", naq.Graph([[0], [1]], nodes=2))
+    with pytest.raises(DataError, match=f"{named} given") as error:
+        naq.load(tmp_path / "g.npz", **given)
+    assert all((f"{name}=" in str(error.value)) == (name in given) for name in ("label", "ignore", "nodes"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import naq
+from naq.classifier import with_rows
 from naq.errors import DataError, MissingDependency
 from naq.io import Choice, import_tables
 
@@ -82,6 +85,8 @@ def shop(tmp_path: Path) -> Path:
 def test_duckdb_files(shop: Path) -> None:
     one = naq.from_tables(EDGES, NODES)
     assert naq.load(shop).hash == import_tables(shop, shop).graph.hash == one.hash
+    with pytest.raises(DataError, match="'a' is in the graph"):  # its tables nodes and edges are found here too
+        with_rows(one, shop, shop)
     chosen = Choice(edges_query="FROM sales", nodes_query="SELECT id FROM nodes", source="one", target="two")
     made = import_tables(str(shop), None, chosen).graph
     assert made.num_features == 0 and made.num_edges == 3 and made.arcs is not None and set(made.arcs.data) == {2}
@@ -105,6 +110,17 @@ def test_duckdb_files(shop: Path) -> None:
 def test_queries_that_cannot_be_used(shop: Path, query: str, named: str) -> None:
     with pytest.raises(DataError, match=named):
         import_tables(shop, None, Choice(edges_query=query))
+
+
+def test_a_duckdb_file_that_another_program_has_open(shop: Path) -> None:
+    code = "import sys, duckdb; held = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code, shop], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"open\n"
+        for given in ((shop,), (EDGES, shop)):
+            with pytest.raises(DataError, match=r"shop.duckdb is in use by another program"):
+                import_tables(*given)
+        other.communicate()
+    assert import_tables(shop).graph.num_edges == 3
 
 
 def test_duckdb_files_that_cannot_be_read(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

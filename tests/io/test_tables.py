@@ -176,7 +176,7 @@ def test_scipy(write: Write) -> None:
     assert naq.from_tables(matrix).structure_hash == graph.structure_hash
     with pytest.raises(DataError, match=r"the matrix has shape \(3, 3\) and 2 nodes"):
         naq.from_tables(matrix, {"id": ["p", "q"]})
-    for size, why in (([1, 2, 3], "node 'p' is described twice"), ([1, 1, 3], "a matrix needs one row per node")):
+    for size, why in (([1, 2, 3], "node 'p' is described twice"), ([1, 1, 3], "one row per node")):
         with pytest.raises(DataError, match=why):
             naq.from_tables(matrix, {"id": ["p", "p", "r"], "size": size})
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from naq.errors import DataError
 from naq.io.tables.layout import examine
+from naq.io.tables.reading import open_delimited
 from naq.io.tables.table import BadCell, Table, parse_number
-from naq.io.tables.text import open_delimited
 
 Write = Callable[..., Path]
 

@@ -166,17 +166,15 @@ def with_nodes(
         stacked = np.concatenate([graph.features, features.toarray() if sp.issparse(features) else features])
     elif graph.features is not None:
         stacked = sp.vstack([graph.features, sp.csr_array(features)], format="csr")
-    larger = Graph(
-        ends,
-        stacked,
-        labels,
-        names=None if names is None or graph.names is None else [*graph.names.tolist(), *map(str, names)],
-        class_names=graph.class_names,
-        vocab=graph.vocab,
-        name=graph.name,
-        nodes=old + count,
-        blocks=graph.stated_blocks,
-    ).with_text(None if graph.text is None else graph.text.with_more([""] * count))
+    named = None if names is None or graph.names is None else [*graph.names.tolist(), *map(str, names)]
+    same: dict[str, Any] = {
+        "class_names": graph.class_names,
+        "vocab": graph.vocab,
+        "name": graph.name,
+        "blocks": graph.stated_blocks,
+    }
+    larger = Graph(ends, stacked, labels, names=named, nodes=old + count, **same)
+    larger = larger.with_text(None if graph.text is None else graph.text.with_more([""] * count))
     larger = larger.with_recipe(graph.recipe)
     for what, given in (("weights", weights), ("types", types)):
         if given is not None and len(given) != pairs.shape[1]:
@@ -217,12 +215,11 @@ def with_rows(graph: Graph, rows: Any, edges: Any = None) -> Graph:
     """
     from naq.io.tables.new_rows import read_rows
 
-    found = read_rows(graph, rows, edges)
-    larger = with_nodes(graph, found.features, found.ends, names=found.ids, weights=found.weights, types=found.types,
-                        directed=found.directed)  # fmt: skip
+    found, cells = read_rows(graph, rows, edges)
+    larger = with_nodes(graph, **found)
     if graph.table is None:
         return larger
-    larger = larger.with_table(graph.table.with_more(found.cells, len(found.ids)))
+    larger = larger.with_table(graph.table.with_more(cells, len(found["names"])))
     if graph.text is None:
         return larger
     texts = [larger.text_of(node) for node in range(graph.num_nodes, larger.num_nodes)]

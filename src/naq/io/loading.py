@@ -84,9 +84,11 @@ def load_tables(
 
     path = _expand(edges)
     if not is_table(path) and (nodes is not None or not is_graphml(path)):
-        what = "nodes" if nodes is not None else "label and ignore"
-        value = repr(str(nodes)) if nodes is not None else "a column of a table"
-        raise DataError(f"{what} is {value}, but {edges} is not an edge list in a table; leave {what} out.")
+        given = {"nodes": nodes} | vars(choice) | {"keep": None}
+        flags = [f"--{name.replace('_', '-')}" for name, value in given.items() if value not in (None, ())]
+        are, them = ("is", "it") if len(flags) == 1 else ("are", "them")
+        what = f"{' and '.join(flags)} {are} given, but {edges} is not an edge list in a table"
+        raise DataError(f"{what}; leave {them} out.")
     found = import_tables(path, nodes, choice, listener=listener)
     return found._replace(graph=found.graph.with_source(str(path.absolute())))
 

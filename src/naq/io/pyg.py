@@ -190,26 +190,28 @@ def from_stores(feature_store: Any, graph_store: Any, name: str, target: str | N
     return from_pyg(data, name, target)
 
 
+def edges_by_type(graph: Graph) -> dict[str, sp.csr_array]:
+    """The relations and, as "", edges of no type: with their directions and weights, or both ways."""
+    rest = graph.adjacency if graph.arcs is None else graph.arcs
+    for matrix in graph.relations.values():
+        rest = sp.csr_array(rest - rest.multiply(matrix != 0))
+    return dict(graph.relations) | ({"": rest} if rest.nnz or not graph.relations else {})
+
+
 def to_pyg(graph: Graph) -> Data:
     """The ``Data`` of a graph; with relations, edges of each with ``edge_type`` and ``edge_type_names``, "" for edges
     without a type."""
     import torch
     from torch_geometric.data import Data
 
-    arcs = graph.adjacency if graph.arcs is None else graph.arcs
-    parts = dict(graph.relations)
-    if parts:
-        typed = sum((matrix != 0 for matrix in parts.values()), start=sp.csr_array(arcs.shape, dtype=bool))
-        rest = sp.csr_array(arcs - arcs.multiply(typed))
-        rest.eliminate_zeros()
-        parts |= {"": rest} if rest.nnz else {}
-    found = [sp.coo_array(matrix) for matrix in parts.values() or [arcs]]
+    parts = edges_by_type(graph)
+    found = [sp.coo_array(matrix) for matrix in parts.values()]
     ends = np.concatenate([np.stack([coo.row, coo.col]) for coo in found], axis=1).astype(np.int64)
     weights = np.concatenate([coo.data for coo in found])
     data = Data(edge_index=torch.from_numpy(ends), num_nodes=graph.num_nodes)
     if (weights != 1).any():
         data.edge_weight = torch.from_numpy(weights)
-    if parts:
+    if graph.relations:
         data.edge_type = torch.from_numpy(np.repeat(np.arange(len(found)), [coo.nnz for coo in found]))
         data.edge_type_names = list(parts)
     if isinstance(graph.features, np.ndarray):

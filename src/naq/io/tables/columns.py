@@ -10,13 +10,14 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from naq.device import require
 from naq.errors import DataError
 from naq.io.tables.dates import EPOCH, UNITS, months_since_1970, read_days, read_months
 from naq.io.tables.roles import display_name
-from naq.io.tables.table import BadCell, Table, is_missing, parse_number
+from naq.io.tables.table import BadCell, Table, as_text, is_missing, parse_number
 
 Recipe = dict[str, Any]
 """What a column became, as JSON: its kind, the column, and what was learned of its cells."""
@@ -60,7 +61,7 @@ def bag_of_words(table: Table, column: str, known: Recipe = NOTHING) -> Feature:
     """How often each word occurs in each node's text: lower case, two letters or more."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    size = table.text_bytes(column)
+    size = int(pc.sum(pc.binary_length(as_text(table.columns[column]))).as_py() or 0)
     what = f"{table.title}: counting words in the {size:,} bytes of column {column!r}"
     require(TEXT_COPIES * size, what, "shorten its cells, or leave it out with --ignore", DataError)
     texts = table.texts(column)

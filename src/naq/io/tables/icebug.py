@@ -20,16 +20,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import scipy.sparse as sp
 
 from naq.device import require
 from naq.errors import DataError
 from naq.files import NO_SPACE, read_bytes, recover, replace_folder, temporary_path
 from naq.graph import Graph
 from naq.graph.checks import as_dense
+from naq.io.pyg import edges_by_type
 from naq.io.tables.reading import open_parquet, readable_parquet
+from naq.io.tables.stored import ID
 from naq.io.tables.table import BadCell, Table, vector_column
-from naq.io.tables.types import ID
 
 SCHEMA, LARGEST_SCHEMA = "schema.cypher", 1 << 20
 DRAFT = "metadata.json"
@@ -130,14 +130,18 @@ def save_icebug(path: str | Path, graph: Graph) -> Path:
     if path.exists() and not is_icebug(path) and not (path.is_dir() and not any(path.iterdir())):
         raise DataError(f"{path} exists and is not an icebug-disk folder; it is not replaced: choose another name.")
     tables = {"nodes_node": _nodes_of(graph)}
-    lines = [f"NODE TABLE node({_columns(tables['nodes_node'])}, PRIMARY KEY({ID}))"]
-    for name, matrix in _edges_of(graph).items():
+    columns = ", ".join(f"`{one.name}` {_TYPES.get(str(one.type), 'STRING')}" for one in tables["nodes_node"].schema)
+    lines = [f"NODE TABLE node({columns}, PRIMARY KEY({ID}))"]
+    for name, matrix in edges_by_type(graph).items():
+        name = re.sub(r"\W+", "_", name)[:100] or "edge"
+        while f"indptr_{name.lower()}" in tables:
+            name += "_"
         weight = {"weight": matrix.data} if graph.arcs is not None and (graph.arcs.data != 1).any() else {}
         tables[f"indptr_{name.lower()}"] = pa.table({"ptr": matrix.indptr.astype(np.uint64)})
         tables[f"indices_{name.lower()}"] = pa.table({"target": matrix.indices.astype(np.uint64), **weight})
         lines.append(f"REL TABLE `{name}`(FROM node TO node{', weight FLOAT' if weight else ''})")
-    place = path.name.replace("'", "")
-    schema = "".join(f"CREATE {one} WITH (storage = './{place}', format = 'icebug-disk');\n" for one in lines)
+    storage = "./" + path.name.replace("'", "")
+    schema = "".join(f"CREATE {one} WITH (storage = '{storage}', format = 'icebug-disk');\n" for one in lines)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary_path(path, folder=True) as folder:
@@ -161,9 +165,9 @@ def _nodes_of(graph: Graph) -> pa.Table:
         names = [*range(graph.labels.max() + 1)] if graph.class_names is None else graph.class_names.tolist()
         columns["label"] = [names[i] if i >= 0 else None for i in graph.labels.tolist()]
     more = []
-    if graph.table is not None:
-        names, cell = graph.table.columns.tolist(), graph.table.cell
-        more = [(name, _typed([cell(node, place) for node in everyone])) for place, name in enumerate(names)]
+    if (own := graph.table) is not None:
+        names = own.columns.tolist()
+        more = [(name, _typed([own.cell(node, i) for node in everyone])) for i, name in enumerate(names)]
     for block, part in graph.block_features():
         if graph.table is None or block.kind == "vectors":
             require(12 * part.shape[0] * part.shape[1], "features as lists", "use save_graph", DataError)
@@ -173,9 +177,7 @@ def _nodes_of(graph: Graph) -> pa.Table:
         while name.lower() in map(str.lower, columns):
             name += "_"
         columns[name] = cells
-    return pa.table(
-        {name: pa.array(cells) if isinstance(cells, range | list) else cells for name, cells in columns.items()}
-    )
+    return pa.table(columns)
 
 
 def _typed(cells: list[str]) -> Any:
@@ -186,18 +188,3 @@ def _typed(cells: list[str]) -> Any:
             with suppress(pa.ArrowException):
                 return texts.cast(kind)
     return texts
-
-
-def _columns(table: pa.Table) -> str:
-    return ", ".join(f"`{one.name}` {_TYPES.get(str(one.type), 'STRING')}" for one in table.schema)
-
-
-def _edges_of(graph: Graph) -> dict[str, sp.csr_array]:
-    """Edges by names that files can have, each in its direction; ``edge`` are those of no type."""
-    rest, found = graph.adjacency if graph.arcs is None else graph.arcs, dict[str, sp.csr_array]()
-    for name, matrix in graph.relations.items():
-        name = re.sub(r"\W+", "_", name)[:100]
-        while name.lower() in map(str.lower, found):
-            name += "_"
-        found[name], rest = matrix, sp.csr_array(rest - rest.multiply(matrix.astype(bool)))
-    return found | ({"edge": rest} if rest.nnz or not found else {})

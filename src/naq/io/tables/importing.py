@@ -14,26 +14,16 @@ import scipy.sparse as sp
 from naq.errors import DataError, GraphError, Listener, warn
 from naq.graph import Graph
 from naq.io.readers import Reader
-from naq.io.tables import roles
-from naq.io.tables.columns import Feature
+from naq.io.tables import roles, stored
+from naq.io.tables.columns import RARE_WORDS_FROM, Feature
 from naq.io.tables.edges import UNWEIGHTED, Edges
 from naq.io.tables.features import NOTES_FROM, class_columns, join_features, quote_names
 from naq.io.tables.icebug import is_icebug, read_icebug
 from naq.io.tables.nodes import Nodes, check_vectors, read_nodes, vector_file
-from naq.io.tables.reading import (
-    DUCKDB_SUFFIXES,
-    is_graphml,
-    is_table,
-    open_table,
-    parquet_parts,
-    read_graphml,
-    stem,
-)
+from naq.io.tables.reading import is_graphml, is_table, read_graphml, stem
 from naq.io.tables.report import ImportReport
 from naq.io.tables.roles import Choice, are_ids, ends_by_cells
-from naq.io.tables.stored import has_table, open_duckdb, open_parts
-from naq.io.tables.table import Source, Table, frame_table, networkx_tables
-from naq.io.tables.types import TYPE, constant, join_nodes, join_tables, tables_by_type
+from naq.io.tables.table import Table, frame_table, networkx_tables
 
 EXPECTED = ("rows with another", "rows without", "rows of nodes without", "edges to nodes")
 """Beginnings of reasons to drop rows that may mean a mistake in a file; self-loops and repetitions are not."""
@@ -92,14 +82,14 @@ def _import_graph(edges: Any, nodes: Any, choice: Choice, name: str | None) -> I
             raise DataError(f"{edges} holds its nodes itself; leave --nodes out.")
         (edges, nodes), choice = read_icebug(Path(edges).expanduser()), _as_given(choice, directed=True)
         edges, nodes = (next(iter(one.values())) if len(one) == 1 else one for one in (edges, nodes))
-    if nodes is None and _in_duckdb(edges) and (choice.nodes_query or has_table(Path(edges).expanduser(), "nodes")):
+    if nodes is None and stored.in_duckdb(edges) and (choice.nodes_query or stored.has_table(edges, "nodes")):
         nodes = edges
     for flag, given in (("edges", edges), ("nodes", nodes)):
-        if getattr(choice, f"{flag}_query") and not _in_duckdb(given):
+        if getattr(choice, f"{flag}_query") and not stored.in_duckdb(given):
             raise DataError(f"--{flag}-query is for a DuckDB file (.duckdb), and {flag} are in none; leave it out.")
-    if (of_types := tables_by_type(nodes)) is not None:
+    if (of_types := stored.tables_by_type(nodes)) is not None:
         tables = {kind: _whole_table(one, f"nodes {kind!r}", choice) for kind, one in of_types.items()}
-        node_table, choice = join_nodes(tables, choice)
+        node_table, choice = stored.join_nodes(tables, choice)
     elif nodes is not None:
         node_table = _whole_table(nodes, "nodes", choice)
     if sp.issparse(edges):
@@ -114,7 +104,7 @@ def _import_graph(edges: Any, nodes: Any, choice: Choice, name: str | None) -> I
             node_table = frame_table({"id": np.arange(coo.shape[0])}, "the nodes")
         directed = bool((coo != coo.T).nnz)
         return _assemble(table, node_table, OWN_ENDS, _as_given(choice, directed, weight="weight"), title, by_row=True)
-    if (several := tables_by_type(edges)) is not None:
+    if (several := stored.tables_by_type(edges)) is not None:
         edge_table, joined = _join_edges(several, node_table, choice)
         made = _assemble(edge_table, node_table, OWN_ENDS, joined, title, by_row=by_row)
         if made.graph.recipe is not None:  # as they are called in the files
@@ -133,15 +123,17 @@ def _join_edges(tables: Mapping[str, Any], node_table: Table | None, choice: Cho
         ignore = tuple(name for name in ignore if name in left.ignore)
         weight, own = _weight_and_type(list(table.columns), ends, choice, table.title)
         columns = dict(zip(OWN_ENDS, (table.columns[end] for end in ends)))
-        columns[TYPE] = constant(kind, table.rows) if own is None else table.columns[own]
+        columns[stored.TYPE] = stored.constant(kind, table.rows) if own is None else table.columns[own]
         if weight is not None:
             columns["weight"] = table.columns[weight]
         parts.append(replace(table, columns=columns))
+        if not table.rows:
+            table.notes.append(f"{table.name} has no rows, so there are no edges of type {kind!r}")
     weighted = [part for part in parts if "weight" in part.columns]
     for part in parts if weighted else ():
-        part.columns.setdefault("weight", constant("1", part.rows))
-    choice = replace(choice, weight=choice.weight and "weight", edge_type=TYPE, ignore=ignore)
-    return join_tables(parts, "the edges"), choice
+        part.columns.setdefault("weight", stored.constant("1", part.rows))
+    choice = replace(choice, weight=choice.weight and "weight", edge_type=stored.TYPE, ignore=ignore)
+    return stored.join_tables(parts, "the edges"), choice
 
 
 def _weight_and_type(
@@ -159,7 +151,7 @@ def _edge_table(
 ) -> tuple[Table, tuple[str, str], Choice]:
     """The table of edges, its two columns of ends, by their names or else by what they hold, and the choice of nodes'
     columns."""
-    source = open_source(edges, title, choice)
+    source = stored.open_source(edges, title, choice)
     columns, title = source.columns, source.title
     try:
         ends = roles.ends(columns, choice.source, choice.target, title, source.header)
@@ -183,28 +175,8 @@ def _edge_table(
 
 
 def _whole_table(given: Any, title: str, choice: Choice) -> Table:
-    source = open_source(given, title, choice)
+    source = stored.open_source(given, title, choice)
     return source.read(source.columns)
-
-
-def _in_duckdb(given: Any) -> bool:
-    return isinstance(given, str | Path) and Path(given).suffix.lower() in DUCKDB_SUFFIXES
-
-
-def open_source(given: Any, title: str, choice: Choice) -> Source:
-    """A file, a data frame or a dictionary of columns, called ``title`` in messages if it has no path."""
-    if isinstance(given, Table):
-        return Source.of(given)
-    if isinstance(given, str | Path):
-        path = Path(given).expanduser()
-        if path.suffix.lower() in DUCKDB_SUFFIXES:
-            what = "edges" if "edges" in title else "nodes"
-            return open_duckdb(path, getattr(choice, f"{what}_query"), what)
-        return open_parts(path) if parquet_parts(path) else open_table(path, header=choice.header)
-    table = frame_table(given, title)
-    if not table.columns:
-        raise DataError(f"{title} have no columns; give a data frame or a dictionary of columns.")
-    return Source.of(table)
 
 
 def from_tables(edges: Any, nodes: Any = None, *, name: str | None = None, **columns: Any) -> Graph:
@@ -282,7 +254,9 @@ def _assemble(
     if node_table is None:
         ids = edges.number_by_appearance()
         if not ids:
-            raise DataError(f"{edge_table.title} holds no edges, so there are no nodes; give --nodes.")
+            why = ", ".join(f"{item.why}: {item.count:,}" for item in edges.dropped)
+            holds = f"{edge_table.title} holds no edges{why and f' ({why})'}"
+            raise DataError(f"{holds}, so there are no nodes; give --nodes.")
         nodes = Nodes(ids, edge_table.title, None, None, [], {}, [], [])
     else:
         nodes = read_nodes(node_table, choice, vectors, [] if by_row else edges.ids)
@@ -343,7 +317,13 @@ def _notes(graph: Graph, nodes: Nodes, choice: Choice) -> list[str]:
     if categories and graph.labels is None and not choice.names_features:
         hint = "if one of these holds the classes, name it with --label"
         notes.append(f"values of {quote_names(categories)} are features; {hint}")
-    if choice.text_encoder is None and any(one.kind == "text" for one in nodes.features):
+    texts = [one for one in nodes.features if one.kind == "text"]
+    for one in texts if graph.num_nodes < RARE_WORDS_FROM else ():
+        rare = int((np.bincount(one.matrix.indices, minlength=one.width) == 1).sum())
+        if 2 * rare > one.width:
+            leave = "if they say nothing of the classes, --ignore leaves it out"
+            notes.append(f"of the {one.width:,} words of column {one.column!r}, {rare:,} are of one node only; {leave}")
+    if choice.text_encoder is None and texts:
         install = "" if find_spec("sentence_transformers") else 'pip install "naq[text]" and '
         also = f"as sentences too, names of classes can do without labels: {install}--text-encoder MODEL"
         notes.append(f"text is read as words alone; {also}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,40 +13,23 @@ from naq.graph import Graph
 from naq.io.tables.columns import Recipe, repeat_features
 from naq.io.tables.edges import Edges
 from naq.io.tables.features import join_features, quote_names
-from naq.io.tables.importing import EDGE_ROLES, open_source
+from naq.io.tables.importing import EDGE_ROLES
 from naq.io.tables.nodes import Nodes, keep_one_row_per_id
 from naq.io.tables.roles import EDGE_TYPES, WEIGHTS, Choice, display_name, known_column
 from naq.io.tables.roles import ends as ends_of
+from naq.io.tables.stored import open_source, tables_by_type
 from naq.io.tables.table import Source, Table, is_missing
-from naq.io.tables.types import tables_by_type
 
 
-class NewRows(NamedTuple):
-    """Nodes that come later.
-
-    Attributes:
-        features: (rows, d), or None if the graph has none.
-        ends: (2, edges) numbers of nodes, those of rows counting on from the graph's.
-        weights, types: (edges,) what they weigh and which of the graph's relations they are of, "" for none; or None.
-        directed: whether they lead from the first end to the second; None where the graph does not say so.
-        cells: of every column of the table, by its name.
-    """
-
-    ids: list[str]
-    features: Any
-    cells: dict[str, list[str]]
-    ends: np.ndarray
-    weights: np.ndarray | None
-    types: np.ndarray | None
-    directed: bool | None
-
-
-def read_rows(graph: Graph, rows: Any, edges: Any = None) -> NewRows:
+def read_rows(graph: Graph, rows: Any, edges: Any = None) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Rows with the columns that the nodes of a graph were imported from; a warning says what of them is not known.
 
     Args:
         rows: a path, a data frame or a dictionary of columns. A column may be missing if nodes had gaps in it.
         edges: in any of these forms, between rows and with nodes of the graph.
+
+    Returns:
+        The arguments of :func:`naq.classifier.with_nodes`, and the cells of every column of the table.
     """
     if graph.recipe is None or graph.names is None:
         advice = "import its tables again, or add nodes with naq.classifier.with_nodes"
@@ -63,15 +46,15 @@ def read_rows(graph: Graph, rows: Any, edges: Any = None) -> NewRows:
             more = f" ({len(there):,} rows are)" if len(there) > 1 else ""
             name = ids[there[0]][:60]
             raise DataError(f"{table.place(there[0])}: node {name!r} is in the graph already{more}; leave it out.")
-        empty: list[Any] = [np.empty((2, 0), dtype=np.int64), None, None]
-        ends, weights, types = empty if edges is None else _read_edges(graph, edges, ids)
-        directed = graph.recipe.get("edges", {}).get("directed")
+        none: list[Any] = [np.empty((2, 0), dtype=np.int64), None, None]
+        ends, weights, types = none if edges is None else _read_edges(graph, edges, ids)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise DataError(f"graph {graph.name!r} has a damaged recipe ({error!r}); import its tables again.") from error
     if unknown := [f"{one.column} ({one.unknown})" for one in features if one.unknown]:
         warn(f"what the graph does not know counts as absent: {', '.join(unknown)}.", stacklevel=3)
     cells = {display_name(name): table.texts(name) for name in table.columns if table.vectors(name) is None}
-    return NewRows(ids, join_features(features)[0], cells, ends, weights, types, directed)
+    found = {"features": join_features(features)[0], "edges": ends, "names": ids, "weights": weights, "types": types}
+    return found | {"directed": graph.recipe.get("edges", {}).get("directed")}, cells
 
 
 def _read_edges(graph: Graph, given: Any, ids: list[str], kind: str = "") -> list[Any]:

@@ -11,18 +11,9 @@ import numpy as np
 from naq.device import require
 from naq.errors import DataError
 from naq.files import file_of
+from naq.io.tables import roles
 from naq.io.tables.columns import Feature, Recipe, take_vectors
 from naq.io.tables.features import read_features
-from naq.io.tables.roles import (
-    LABELS,
-    NAMES,
-    Choice,
-    display_name,
-    find_column,
-    id_columns,
-    known_column,
-    normalize_name,
-)
 from naq.io.tables.table import Dropped, Table, is_missing, vector_column
 from naq.text import NodeTable
 
@@ -51,7 +42,7 @@ class Nodes:
 
 
 def read_nodes(
-    table: Table, choice: Choice, vectors: Sequence[tuple[str, np.ndarray]] = (), ends: Sequence[str] = ()
+    table: Table, choice: roles.Choice, vectors: Sequence[tuple[str, np.ndarray]] = (), ends: Sequence[str] = ()
 ) -> Nodes:
     """Everything of a node table.
 
@@ -66,12 +57,12 @@ def read_nodes(
             raise DataError(f"{title} has {len(values):,} rows but {table.title} has {table.rows:,}; give one each.")
         table.columns[title] = vector_column(values)
     outside = [title for title, _ in vectors]
-    ignored = [find_column(one, list(table.columns), "--ignore", table.title) for one in choice.ignore]
+    ignored = [roles.find_column(one, list(table.columns), "--ignore", table.title) for one in choice.ignore]
     table = replace(table, columns={name: column for name, column in table.columns.items() if name not in ignored})
     names = [name for name in table.columns if name not in outside]
     key = _id_column(table, names, choice.id, ends)
     candidates = [c for c in names if c != key or choice.label]
-    label = known_column(candidates, choice.label, "--label", LABELS, table.title)
+    label = roles.known_column(candidates, choice.label, "--label", roles.LABELS, table.title)
     if label == key:
         raise DataError(f"{table.title}: column {key!r} is both --id and --label; give two columns.")
     table, dropped = keep_one_row_per_id(table, key)
@@ -85,14 +76,15 @@ def read_nodes(
     notes = list(table.notes)
     if label is not None and choice.label is None:
         notes.append(f"classes are those of column {label!r}; name another with --label")
-    if choice.id is None and len(names) > 1 and normalize_name(key) != "id":
+    if choice.id is None and len(names) > 1 and roles.normalize_name(key) != "id":
         notes.append(f"ids of nodes are those of column {key!r}; name another with --id")
     held = {feature.column for feature in features if feature.kind != "vector"}
-    kept = [c for c in names if c not in (key, label) and (c in unused or display_name(c) in held)]
-    name = known_column(kept, choice.display, "--display", NAMES, table.title)
-    text = [display_name(feature.column) for feature in features if feature.kind == "text"]
-    columns = {display_name(c): table.texts(c) for c in kept}
-    cells = NodeTable.of(columns, None if name is None else display_name(name), text) if kept and choice.keep else None
+    kept = [c for c in names if c not in (key, label) and (c in unused or roles.display_name(c) in held)]
+    name = roles.known_column(kept, choice.display, "--display", roles.NAMES, table.title)
+    text = [roles.display_name(feature.column) for feature in features if feature.kind == "text"]
+    columns = {roles.display_name(c): table.texts(c) for c in kept}
+    shown = None if name is None else roles.display_name(name)
+    cells = NodeTable.of(columns, shown, text) if kept and choice.keep else None
     dropped = table.dropped + dropped
     recipe: Recipe = {"id": key, "label": label, "text_ids": table.typed and table.is_text(key)}
     recipe |= {"others": [*filter(None, [label]), *unused], "columns": [one.recipe for one in features]}
@@ -101,8 +93,8 @@ def read_nodes(
 
 def _id_column(table: Table, names: list[str], asked: str | None, ends: Sequence[str]) -> str:
     if asked is not None:
-        return find_column(asked, names, "--id", table.title)
-    likely = id_columns(names)
+        return roles.find_column(asked, names, "--id", table.title)
+    likely = roles.id_columns(names)
     wanted = list(ends[:: max(1, len(ends) // SAMPLED_ENDS)])
     best, most = likely[0], 0.0
     for name in likely:

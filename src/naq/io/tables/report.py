@@ -14,6 +14,8 @@ from naq.io.tables.table import Dropped
 
 _BAR = 40
 _CLASSES = 12
+_LISTED = 40
+"""Columns that are printed; a program gets all."""
 
 
 @dataclass
@@ -75,10 +77,11 @@ class ImportReport:
         if self.types:
             lines.append("types of edges: " + ", ".join(f"{_short(name)} {n:,}" for name, n in self.types.items()))
         lines.append("features:" if self.features else "features: none")
-        for feature in self.features:
+        for feature in self.features[:_LISTED]:
             note = f" ({feature.note})" if feature.note else ""
             size, examples = _count(feature.width, "column"), ", ".join(map(_short, feature.examples))
             lines.append(f"  {_short(feature.column)}: {feature.kind}, {size}{note}; e.g. {examples}")
+        lines += _rest(len(self.features), "  and {:,} columns more")
         largest = ", ".join(f"{_short(name)} {count:,}" for name, count in list(self.classes.items())[:_CLASSES])
         more = f", and {len(self.classes) - _CLASSES:,} more" if len(self.classes) > _CLASSES else ""
         sizes = f"{_count(len(self.classes), 'class', 'classes')}, {_count(self.unlabelled, 'node')} without"
@@ -90,7 +93,8 @@ class ImportReport:
         for item in self.dropped:
             places = ("; first: " + "; ".join(item.places)) if item.places else ""
             lines.append(f"  {item.why}: {item.count:,}{places}")
-        lines += [f"not used: {_short(name)}: {why}" for name, why in self.unused.items()]
+        lines += [f"not used: {_short(name)}: {why}" for name, why in list(self.unused.items())[:_LISTED]]
+        lines += _rest(len(self.unused), "not used: {:,} columns more; --json names them")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
 
@@ -103,6 +107,10 @@ def histogram(degrees: np.ndarray) -> dict[str, int]:
         found[name] = int(((degrees >= low) & (degrees <= high)).sum())
         low, high = high + 1, 2 * high
     return found
+
+
+def _rest(number: int, line: str) -> list[str]:
+    return [line.format(number - _LISTED)] if number > _LISTED else []
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -104,10 +104,6 @@ class Table:
     def is_text(self, column: str) -> bool:
         return _is_text(self.columns[column].type)
 
-    def text_bytes(self, column: str) -> int:
-        """The size of the cells of a column of text, which none has to be made a string for."""
-        return int(pc.sum(pc.binary_length(self.columns[column])).as_py() or 0) if self.is_text(column) else 0
-
     def codes(self, *columns: str) -> tuple[np.ndarray, list[str]]:
         """Codes of the cells, column after column, and the distinct cells, without spaces around them."""
         given = [self.columns[column] for column in columns]
