@@ -128,7 +128,7 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
             if graph.num_nodes <= LARGE:
                 found.append(View("neighbours", adjacency_svd(adjacency, seed), False, True))
             found.append(View("degrees", degree_columns(adjacency), False, True))
-        found += relation_views(graph, first, seed)
+        found += relation_views(graph, found, first, seed)
         found = [view for view in found if view.rows.any()]
         if len(found) < 2:
             return found
@@ -139,14 +139,14 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
     return [*found, everything]
 
 
-def relation_views(graph: Graph, first: np.ndarray | None, seed: int = 0) -> list[View]:
+def relation_views(graph: Graph, others: Sequence[View], first: np.ndarray | None, seed: int = 0) -> list[View]:
     """``edges NAME`` of the ``MOST_TYPES`` most frequent types, and ``types``; none if types look drawn by chance.
 
     Args:
-        first: (n, d) features, or None.
+        others: the views so far; ``first`` (n, d) features, or None.
     """
     relations = dict(sorted(graph.relations.items(), key=lambda item: -item[1].nnz)[:MOST_TYPES])
-    if not relations or drawn_by_chance(graph, list(relations.values()), first):
+    if not relations or drawn_by_chance(graph, list(relations.values()), others):
         return []
     found, counts = list[View](), list[np.ndarray]()
     for name, matrix in relations.items():
@@ -161,9 +161,9 @@ def relation_views(graph: Graph, first: np.ndarray | None, seed: int = 0) -> lis
     return [*found, View("types", balanced(standardised(np.stack(counts, axis=1)), few=True), False, True)]
 
 
-def drawn_by_chance(graph: Graph, relations: Sequence[sp.csr_array], first: np.ndarray | None) -> bool:
-    """Whether how often edges of a node have the same type, and how alike ``first`` (n, d) is at the ends of a type,
-    are within ``UNLIKELY`` standard deviations of what shuffled types have. Edges without a type are of one more.
+def drawn_by_chance(graph: Graph, relations: Sequence[sp.csr_array], others: Sequence[View]) -> bool:
+    """Whether how often edges of a node have the same type, and how alike the ends of a type are in each view, are
+    within ``UNLIKELY`` standard deviations of what shuffled types have. Edges without a type are of one more.
 
     Cost: O(edges) for each of ``SHUFFLES``.
     """
@@ -175,16 +175,15 @@ def drawn_by_chance(graph: Graph, relations: Sequence[sp.csr_array], first: np.n
     meetings = [np.concatenate([rows, columns])] if two_ways else [rows, columns]
     degrees = [np.maximum(np.bincount(nodes, minlength=graph.num_nodes), 1).repeat(count) for nodes in meetings]
     at, random = thin_out(np.arange(len(kinds)), SAMPLE), stream(0, "classifier/types")
-    alike = np.zeros(len(at)) if first is None else np.einsum("ed,ed->e", first[rows[at]], first[columns[at]])
+    alike = [np.einsum("ed,ed->e", view.rows[rows[at]], view.rows[columns[at]]) for view in others]
 
     def measured(kinds: np.ndarray) -> list[float]:
         tiled = [nodes * count + np.resize(kinds, len(nodes)) for nodes in meetings]
         same = [np.bincount(cells, minlength=len(degree)) for cells, degree in zip(tiled, degrees)]
-        sums, sizes = (np.bincount(kinds[at], weights, minlength=count) for weights in (alike, np.ones(len(at))))
-        return [
-            *(float((n**2 / degree).sum()) for n, degree in zip(same, degrees)),
-            sums @ (sums / np.maximum(sizes, 1)),
-        ]
+        found, sizes = [], np.maximum(np.bincount(kinds[at], minlength=count), 1)
+        for one in alike:
+            found.append(float((np.bincount(kinds[at], one, minlength=count) ** 2 / sizes).sum()))
+        return found + [float((n**2 / degree).sum()) for n, degree in zip(same, degrees)]
 
     shuffled = np.array([measured(random.permutation(kinds)) for _ in range(SHUFFLES)])
     middle, apart = shuffled.mean(axis=0), UNLIKELY * shuffled.std(axis=0)

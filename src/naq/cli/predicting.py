@@ -239,7 +239,10 @@ def read_inputs(
             if graph.labels is None or not len(known) or whole or (label is None and named is not None):
                 if needed and named is None:
                     why = f"{'every' if whole else 'no'} node of the graph has a class"
-                    raise OptionError(f"there are neither --labels nor --classes, and {why}; give some nodes' classes.")
+                    raise OptionError(
+                        f"there are neither --labels nor --classes, and {why}; give some nodes' "
+                        "classes, or their column by --label."
+                    )
                 return graph, None, named
             values = graph.labels[known] if graph.class_names is None else graph.class_names[graph.labels[known]]
             check_one_class(values.tolist())
