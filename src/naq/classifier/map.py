@@ -83,7 +83,8 @@ def draw_map(found: Prediction, places: np.ndarray, colours: Sequence[int], them
     size = float(np.clip(20_000 / len(drawn), 1.5, 20))
 
     def dots(nodes: np.ndarray, **look: Any) -> None:
-        axes.scatter(*places[nodes].T, **({"s": size, "linewidths": 0} | look))
+        if len(nodes):  # of none, matplotlib refuses the alpha
+            axes.scatter(*places[nodes].T, **({"s": size, "linewidths": 0} | look))
 
     outside = np.zeros(len(places), bool) if found.outside is None else found.outside
     dots(drawn[outside[drawn]], c="#9aa0a6")
