@@ -207,6 +207,22 @@ def test_what_was_learned_is_kept_and_is_the_same(named, monkeypatch, tmp_path):
     assert Path("6.csv").read_bytes() == Path("0.csv").read_bytes()
 
 
+def test_options_of_import_are_named_where_they_belong(roles):
+    words = ("--nodes", "nodes.csv", "--label", "role")
+    for command in (
+        ("predict", "edges.csv", "--out", "p.csv"),
+        ("suggest", "edges.csv"),
+        ("check", "edges.csv", "-k", 3),
+    ):
+        code, _, err = roles(*command, *words, "--source", "source", "--directed")
+        line = "naq import edges.csv --nodes nodes.csv --label role --source source --directed --out graph.npz"
+        assert code == 2 and line in err and f"naq {command[0]} graph.npz" in err
+    code, _, err = roles("predict", "edges.csv", "more.csv", *words, "--out", "p.csv")
+    assert code == 2 and "naq import edges.csv more.csv --nodes nodes.csv --label role --out graph.npz" in err
+    code, _, err = roles("predict", "edges.csv", "--shuffle", "--out", "p.csv")
+    assert code == 2 and "--help" in err and "import" not in err
+
+
 def test_suggestions_and_doubts_as_parquet(named, graph):
     assert named("suggest", "g.npz", "-k", 4, "--out", "s.parquet")[0] == 0
     assert named("check", "g.npz", "--labels", "few.csv", "--out", "d.parquet")[0] == 0

@@ -109,18 +109,8 @@ class Pool:
 
     def prediction(self, probabilities: np.ndarray, outside: np.ndarray | None = None) -> Prediction:
         """With the probabilities (n, classes) of every node."""
-        return Prediction(
-            self.labels,
-            probabilities,
-            self.leave_one_out,
-            outside,
-            self.experts,
-            self.weights,
-            self.trusted,
-            self.shares,
-            self.unmet,
-            self.expected,
-        )
+        own = self.experts, self.weights, self.trusted, self.shares, self.unmet, self.expected
+        return Prediction(self.labels, probabilities, self.leave_one_out, outside, *own)
 
 
 def predict(
@@ -192,12 +182,7 @@ def learn(
 
 
 def fit_experts(
-    views: list[View],
-    labels: Labels,
-    shares: np.ndarray,
-    unlabelled: float,
-    names: ClassNames | None,
-    pool: Executor,
+    views: list[View], labels: Labels, shares: np.ndarray, unlabelled: float, names: ClassNames | None, pool: Executor
 ) -> tuple[list[Expert], np.ndarray, np.ndarray, float | None]:
     """Class means on some views, a discriminant on the others, and names of classes alone, in this order.
 

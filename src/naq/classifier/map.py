@@ -78,12 +78,13 @@ def draw_map(found: Prediction, places: np.ndarray, colours: Sequence[int], them
     figure = Figure(figsize=(9, 6), dpi=130, facecolor=ground)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(-EDGE, EDGE), ylim=(-EDGE, EDGE))
     axes.axis("off")
-    drawn = np.arange(0, len(places), -(-len(places) // MOST_DRAWN))
+    drawn = np.arange(found.first, len(places), -(-len(places) // MOST_DRAWN))
     chosen, labelled = found.two_likeliest[0], found.labels.nodes
     size = float(np.clip(20_000 / len(drawn), 1.5, 20))
 
     def dots(nodes: np.ndarray, **look: Any) -> None:
-        axes.scatter(*places[nodes].T, **({"s": size, "linewidths": 0} | look))
+        if len(nodes):  # of none, matplotlib refuses the alpha
+            axes.scatter(*places[nodes].T, **({"s": size, "linewidths": 0} | look))
 
     outside = np.zeros(len(places), bool) if found.outside is None else found.outside
     dots(drawn[outside[drawn]], c="#9aa0a6")
@@ -106,7 +107,7 @@ def name_places(found: Prediction, places: np.ndarray) -> list[tuple[str, float,
     (chosen, _), shown = found.two_likeliest, list[tuple[str, float, float]]()
     order = np.argsort(-np.bincount(chosen, minlength=len(found.labels.classes)), kind="stable")
     for place in order[:MOST_NAMED].tolist():
-        members = np.flatnonzero(chosen == place)
+        members = found.first + np.flatnonzero(chosen[found.first :] == place)
         if not len(members):
             continue
         sure = members[found.probabilities[members, place] >= np.median(found.probabilities[members, place])]

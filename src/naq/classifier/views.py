@@ -128,7 +128,7 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
             if graph.num_nodes <= LARGE:
                 found.append(View("neighbours", adjacency_svd(adjacency, seed), False, True))
             found.append(View("degrees", degree_columns(adjacency), False, True))
-        found += relation_views(graph, first, seed)
+        found += relation_views(graph, found, first, seed)
         found = [view for view in found if view.rows.any()]
         if len(found) < 2:
             return found
@@ -139,14 +139,14 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
     return [*found, everything]
 
 
-def relation_views(graph: Graph, first: np.ndarray | None, seed: int = 0) -> list[View]:
+def relation_views(graph: Graph, others: Sequence[View], first: np.ndarray | None, seed: int = 0) -> list[View]:
     """``edges NAME`` of the ``MOST_TYPES`` most frequent types, and ``types``; none if types look drawn by chance.
 
     Args:
-        first: (n, d) features, or None.
+        others: the views so far; ``first`` (n, d) features, or None.
     """
     relations = dict(sorted(graph.relations.items(), key=lambda item: -item[1].nnz)[:MOST_TYPES])
-    if not relations or drawn_by_chance(graph, list(relations.values()), first):
+    if not relations or drawn_by_chance(graph, list(relations.values()), others):
         return []
     found, counts = list[View](), list[np.ndarray]()
     for name, matrix in relations.items():
@@ -161,44 +161,33 @@ def relation_views(graph: Graph, first: np.ndarray | None, seed: int = 0) -> lis
     return [*found, View("types", balanced(standardised(np.stack(counts, axis=1)), few=True), False, True)]
 
 
-def drawn_by_chance(graph: Graph, relations: Sequence[sp.csr_array], first: np.ndarray | None) -> bool:
-    """Whether types could be drawn for each edge without regard to its ends: how often edges of a node have the same
-    type, how alike the ends of a type are, and what they are like, differ from what shuffled types have by less than
-    ``UNLIKELY`` standard deviations.
+def drawn_by_chance(graph: Graph, relations: Sequence[sp.csr_array], others: Sequence[View]) -> bool:
+    """Whether how often edges of a node have the same type, and how alike the ends of a type are in each view, are
+    within ``UNLIKELY`` standard deviations of what shuffled types have. Edges without a type are of one more.
 
-    Edges without a type are one more. Cost: O(edges) for each of ``SHUFFLES``.
+    Cost: O(edges) for each of ``SHUFFLES``.
     """
-    whole = graph.adjacency if graph.arcs is None else graph.arcs
+    whole, two_ways = graph.adjacency if graph.arcs is None else graph.arcs, all(map(is_symmetric, relations))
     rest = whole - whole.multiply(sum((one != 0 for one in relations), start=sp.csr_array(whole.shape, dtype=bool)))
-    two_ways = all(map(is_symmetric, relations))
     parts = [sp.coo_array(sp.triu(one) if two_ways else one) for one in (*relations, rest) if one.count_nonzero()]
     kinds, count = np.repeat(np.arange(len(parts)), [part.nnz for part in parts]), len(parts)
-    ends = [np.concatenate([getattr(part, side) for part in parts]).astype(np.int64) for side in ("row", "col")]
-    if count < 2:
-        return True
-    meetings = [np.concatenate(ends)] if two_ways else ends
+    rows, columns = (np.concatenate([getattr(part, side) for part in parts]).astype(int) for side in ("row", "col"))
+    meetings = [np.concatenate([rows, columns])] if two_ways else [rows, columns]
+    degrees = [np.maximum(np.bincount(nodes, minlength=graph.num_nodes), 1).repeat(count) for nodes in meetings]
     at, random = thin_out(np.arange(len(kinds)), SAMPLE), stream(0, "classifier/types")
-    shown = []
-    if first is not None:
-        one, two = (first[side[at]].astype(np.float64) for side in ends)
-        shown = [np.einsum("ed,ed->e", one, two)[:, None], *([one + two] if two_ways else [one, two])]
+    alike = [np.einsum("ed,ed->e", view.rows[rows[at]], view.rows[columns[at]]) for view in others]
 
     def measured(kinds: np.ndarray) -> list[float]:
-        found = []
-        for nodes in meetings:
-            same = np.bincount(
-                nodes * count + np.tile(kinds, len(nodes) // len(kinds)), minlength=graph.num_nodes * count
-            )
-            found.append(
-                float((same**2 / np.maximum(np.bincount(nodes, minlength=graph.num_nodes), 1).repeat(count)).sum())
-            )
-        member = np.eye(count)[kinds[at]]
-        sizes = np.maximum(member.sum(axis=0), 1)[:, None]
-        return [*found, *(float(((member.T @ rows) ** 2 / sizes).sum()) for rows in shown)]
+        tiled = [nodes * count + np.resize(kinds, len(nodes)) for nodes in meetings]
+        same = [np.bincount(cells, minlength=len(degree)) for cells, degree in zip(tiled, degrees)]
+        found, sizes = [], np.maximum(np.bincount(kinds[at], minlength=count), 1)
+        for one in alike:
+            found.append(float((np.bincount(kinds[at], one, minlength=count) ** 2 / sizes).sum()))
+        return found + [float((n**2 / degree).sum()) for n, degree in zip(same, degrees)]
 
     shuffled = np.array([measured(random.permutation(kinds)) for _ in range(SHUFFLES)])
-    apart = np.abs(np.array(measured(kinds)) - shuffled.mean(axis=0))
-    return bool((apart <= UNLIKELY * shuffled.std(axis=0) + 1e-9 * np.abs(shuffled.mean(axis=0))).all())
+    middle, apart = shuffled.mean(axis=0), UNLIKELY * shuffled.std(axis=0)
+    return count < 2 or bool((np.abs(measured(kinds) - middle) <= apart + 1e-9 * np.abs(middle)).all())
 
 
 def join(views: Sequence[View]) -> View:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +34,24 @@ MethodName = Annotated[str, Option("--method", "-m", help="A name of 'naq list m
 Device = Annotated[str, Option(help="cpu or cuda.")]
 NoCache = Annotated[bool, Option("--no-cache", help="Neither read nor keep what was learned without labels.")]
 Seed = Annotated[int, Option(help="Of whatever the method draws.")]
+
+
+def import_first(words: Sequence[str]) -> str:
+    """What to type in place of ``naq predict`` and the like with options that ``naq import`` alone has, or with several
+    edge files; "" for other words."""
+    from naq.cli.importing import import_command
+
+    options = {f"--{name.replace('_', '-')}" for name in signature(import_command).parameters} - {"--out", "--edges"}
+    shared, flags = {"--nodes", "--label", "--ignore", "--text-encoder"}, ("--directed", "--undirected")
+    pairs = [*pairwise([*words, ""])]
+    files = [two for one, two in pairs if two and two[0] != "-" and (one[:1] != "-" or one in flags)]
+    given = [[one] if one in flags else [one, two] for one, two in pairs if one in options or one in flags]
+    if words[:1] not in (["predict"], ["check"], ["suggest"], ["studio"]) or not files:
+        return ""
+    if len(files) == 1 and {one[0] for one in given} <= shared:
+        return ""
+    line = shlex.join(["naq", "import", *files, *chain.from_iterable(given), "--out", "graph.npz"])
+    return f"Read the tables first: {line}; then naq {words[0]} graph.npz and the other options."
 
 
 def check_outputs(

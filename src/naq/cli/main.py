@@ -183,7 +183,10 @@ def _run() -> int:
         if type(error).__name__ == "Abort":
             return _failed("stopped.", STOPPED)
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # of Click, which Typer may carry along
-            return _failed(f"{error.format_message()} ('--help' lists the options.)", error.exit_code)
+            from naq.cli.arguments import import_first
+
+            advice = import_first(sys.argv[1:]) or "('--help' lists the options.)"
+            return _failed(f"{error.format_message().rstrip('.')}. {advice}", error.exit_code)
         if any(words in str(error) for words in ("can't allocate memory", "out of memory", "Unable to allocate")):
             return _failed(_no_memory(error), 1)
         raise

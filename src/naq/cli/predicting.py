@@ -78,12 +78,7 @@ def predict_command(
         raise OptionError(f"--level is {level:g}; expected a share above 0 and below 1, e.g. 0.9.")
     if edges is not None and new is None:
         raise OptionError("--edges are of the nodes of --new, which is not given; give it too.")
-    loaded, given, named = read_inputs(graph, nodes, labels, label, ignore, classes, text_encoder)
-    if given is None and named is None:
-        raise OptionError(
-            f"there are neither --labels nor --classes, and {_own_classes(loaded)}; give some nodes' classes, or the "
-            "names of all."
-        )
+    loaded, given, named = read_inputs(graph, nodes, labels, label, ignore, classes, text_encoder, needed=True)
     larger = loaded
     if new is not None:
         with shown_warnings(str(new)):
@@ -188,9 +183,7 @@ def check_command(
 
     check_whole("k", k)
     check_outputs({"--out": out}, {"the graph": Path(graph), "--nodes": nodes, "--labels": labels}, also=".parquet")
-    loaded, given, _ = read_inputs(graph, nodes, labels, label, ignore, every=True)
-    if given is None:
-        raise OptionError(f"there are no --labels, and {_own_classes(loaded)}; give some nodes' classes.")
+    loaded, given, _ = read_inputs(graph, nodes, labels, label, ignore, every=True, needed=True)
     classifier = fit_classifier(loaded, given, None, method, no_cache, seed=seed, device=device)
     found = classifier.prediction()
     doubts = found.doubtful_labels()
@@ -221,7 +214,7 @@ def check_command(
 
 def read_inputs(
     source: str, nodes: Path | None, path: Path | None, label: str | None, ignore: list[str],
-    classes: Path | None = None, text_encoder: str | None = None, every: bool = False,
+    classes: Path | None = None, text_encoder: str | None = None, *, every: bool = False, needed: bool = False,
 ) -> tuple[Graph, Labels | None, dict[str, str] | None]:  # fmt: skip
     """The graph, labels, and the names of classes; checked before anything takes long.
 
@@ -240,11 +233,16 @@ def read_inputs(
             found = read_labels(path, graph)
             for note in class_columns(graph, found.nodes, found.values):
                 warn(note, stacklevel=1)
-        elif graph.labels is None or (label is None and named is not None):
-            return graph, None, named
         else:
-            known = (graph.labels >= 0).nonzero()[0]
-            if not len(known) or (label is None and not every and len(known) == graph.num_nodes):
+            known = [] if graph.labels is None else (graph.labels >= 0).nonzero()[0]
+            whole = len(known) == graph.num_nodes and label is None and not every
+            if graph.labels is None or not len(known) or whole or (label is None and named is not None):
+                if needed and named is None:
+                    why = f"{'every' if whole else 'no'} node of the graph has a class"
+                    raise OptionError(
+                        f"there are neither --labels nor --classes, and {why}; give some nodes' "
+                        "classes, or their column by --label."
+                    )
                 return graph, None, named
             values = graph.labels[known] if graph.class_names is None else graph.class_names[graph.labels[known]]
             check_one_class(values.tolist())
@@ -252,12 +250,6 @@ def read_inputs(
             if label is None:
                 warn(f"the labels are the graph's own: {len(known):,} of {graph.num_nodes:,} nodes", stacklevel=1)
     return graph, check_enough(found, f"{path or label or source}: ") if named is None else found, named
-
-
-def _own_classes(graph: Graph) -> str:
-    """Why the classes that a graph brings are not labels."""
-    whole = graph.labels is not None and bool((graph.labels >= 0).all())
-    return "every node of the graph has a class" if whole else "no node of the graph has a class"
 
 
 def fit_classifier(

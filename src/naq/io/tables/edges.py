@@ -75,6 +75,9 @@ class Edges:
             self.notes.append(f"{UNWEIGHTED}: {found}")
             return
         self.weights = weights[self.rows]
+        self.notes.append(
+            "weights count in all views of the classifier but naq-plus, smooth and texts, and in no other method"
+        )
         self._drop("rows of weight 0", self.weights == 0)
         if not named:
             out = f"--ignore {column} leaves them out"
