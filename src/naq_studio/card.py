@@ -70,7 +70,8 @@ def card(session: Session, node: int) -> dict[str, Any]:
         facts["text"] = _marked(graph.text_of(node), speaking)
         rest = [place for place, use in enumerate(table.uses.tolist()) if not use][:MOST_COLUMNS]
         facts["columns"] = [[str(table.columns[one])[:80], table.cell(node, one)[:LONGEST_CELL]] for one in rest]
-    facts["words"] = facts["words"][:WORDS]
+    first = {one["word"]: one for one in reversed(facts["words"])}  # columns of text may have the same words
+    facts["words"] = [one for one in facts["words"] if first[one["word"]] is one][:WORDS]
     return facts
 
 
@@ -149,10 +150,9 @@ def _words(graph: Graph, node: int, members: np.ndarray | None) -> list[dict[str
 def _features(graph: Graph, node: int, words: np.ndarray) -> list[dict[str, Any]]:
     """The features but for words in which the node differs most from the mean, in standard deviations, with the value
     as the table of nodes has it; none that is absent. Dates, which are features by their age, are above it if later."""
-    from naq.io.tables.roles import display_name
+    from naq.classifier.table import ages_of_dates
 
-    known = (graph.recipe or {}).get("columns", [])
-    ages = {display_name(one["column"]) for one in known if one["kind"] == "number" and "dates" in one}
+    ages = ages_of_dates(graph)
     mean, deviation = graph.kept("studio/moments", lambda: _moments(graph))
     assert graph.features is not None
     row = graph.features[[node]]
