@@ -2,8 +2,8 @@
 
 The pages of docs/, CONTRIBUTING.md, CHANGELOG.md, SECURITY.md, the pages that only the site has (docs/site), the
 examples and a page per registered method are put together in build/docs-source; Sphinx reads them, with warnings as
-errors. Afterwards every page is searched for things that a browser would load from a network. llms.txt and the pages that
-it names, as they were written, stand next to those of the site.
+errors. Afterwards every page is searched for things that a browser would load from a network. llms.txt and the pages
+that it names, as they were written, stand next to those of the site.
 """
 
 from __future__ import annotations
