@@ -1,8 +1,7 @@
 """Runs a page of docs/ from top to bottom: files are written, commands give the output shown, Python holds.
 
-A block ```` ```csv NAME ```` is a file; ```` ```console ```` begins with ``$ naq ...`` and has its output
-below, or ``...`` for any; ```` ```python ```` blocks share
-their names.
+A block ```` ```csv NAME ```` is a file; ```` ```console ```` has commands ``$ naq ...``, each with its output below, or
+``...`` for any; before another command there may be none. ```` ```python ```` blocks share their names.
 """
 
 from __future__ import annotations
@@ -32,15 +31,16 @@ def run_page(
             Path(file).write_text(content, encoding="utf-8")
             ran["file"] += 1
         elif kind == "console":
-            command, _, shown = content.partition("\n")
-            monkeypatch.setattr(sys, "argv", shlex.split(command.removeprefix("$ ")))
-            capsys.readouterr()
-            with pytest.raises(SystemExit) as ended:
-                main()
-            out = capsys.readouterr()
-            assert not ended.value.code, out.err
-            assert shown == "...\n" or out.out == shown
-            ran["console"] += 1
+            *others, last = content.removeprefix("$ ").split("\n$ ")
+            for command, _, shown in (*((one, "", "...\n") for one in others), last.partition("\n")):
+                monkeypatch.setattr(sys, "argv", shlex.split(command))
+                capsys.readouterr()
+                with pytest.raises(SystemExit) as ended:
+                    main()
+                out = capsys.readouterr()
+                assert not ended.value.code, out.err
+                assert shown == "...\n" or out.out == shown
+                ran["console"] += 1
         elif kind == "python":
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)

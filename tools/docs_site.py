@@ -2,7 +2,8 @@
 
 The pages of docs/, CONTRIBUTING.md, CHANGELOG.md, SECURITY.md, the pages that only the site has (docs/site), the
 examples and a page per registered method are put together in build/docs-source; Sphinx reads them, with warnings as
-errors. Afterwards every page is searched for things that a browser would load from a network.
+errors. Afterwards every page is searched for things that a browser would load from a network. llms.txt and the pages
+that it names, as they were written, stand next to those of the site.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from urllib.parse import urlparse
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs" / "site"
 FENCE = re.compile(r"^```(\w+) (\S+)$", re.M)
+LINK = re.compile(r"(?<=\]\()[^()\s]+\.md(?=\))")
 LEXERS = {"csv": "text", "tsv": "text", "txt": "text", "graphml": "xml"}
 MOVED = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 """Pages of the repository's first folder that the site has too, in small letters."""
@@ -107,6 +109,14 @@ def _method_page(name: str, method: type) -> str:
     )
 
 
+def copy_texts(built: Path) -> None:
+    """llms.txt for assistants, and the Markdown of every page that it names, without folders."""
+    text = (ROOT / "llms.txt").read_text(encoding="utf-8")
+    for page in LINK.findall(text):
+        (built / Path(page).name.lower()).write_text((ROOT / page).read_text(encoding="utf-8"), encoding="utf-8")
+    (built / "llms.txt").write_text(LINK.sub(lambda page: Path(page[0]).name.lower(), text), encoding="utf-8")
+
+
 class _Loads(HTMLParser):
     """Addresses that a page loads by itself; links, which wait for a click, are none."""
 
@@ -145,6 +155,7 @@ def main() -> int:
     failed = sphinx([*strict, "-d", str(ROOT / "build" / "docs-doctrees"), str(source), str(built)])
     if failed:
         return failed
+    copy_texts(built)
     loads = network_loads(built)
     if loads:
         print("loaded from a network:", *loads, sep="\n  ", file=sys.stderr)

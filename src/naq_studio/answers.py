@@ -105,23 +105,14 @@ def answer(classifier: FewShotNodeClassifier, given: GivenLabels, version: int) 
         return None
     found = other.prediction()
     ids = np.array([given.numbers[name] for name in found.labels.classes.tolist()], dtype=np.int64)
-    best = found.probabilities.argmax(axis=1)
-    numbers = ids[best].astype(np.int16)
+    numbers = ids[found.probabilities.argmax(axis=1)].astype(np.int16)
     if found.outside is not None:
         numbers[found.outside] = OUTSIDE
-    return VersionedPrediction(
-        version,
-        ids,
-        found.probabilities,
-        numbers,
-        np.take_along_axis(found.probabilities, best[:, None], axis=1)[:, 0],
-        found.expected if len(found.free) else None,
-        other.explain(found),
-        [*filter(None, [problem]), *(f"{one[0].upper()}{one[1:]}." for one in verdicts(found))],
-        {describe(view): weight for view, weight in found.view_weights().items()},
-        found.expected_by_class(),
-        found.doubtful_labels(),
-    )
+    expected = found.expected if len(found.free) else None
+    notes = [*filter(None, [problem]), *(f"{one[0].upper()}{one[1:]}." for one in verdicts(found))]
+    weights = {describe(view): weight for view, weight in found.view_weights().items()}
+    said = expected, other.explain(found), notes, weights, found.expected_by_class(), found.doubtful_labels()
+    return VersionedPrediction(version, ids, found.probabilities, numbers, found.probabilities.max(axis=1), *said)
 
 
 def suggest(classifier: FewShotNodeClassifier, given: GivenLabels, gone: set[int]) -> list[int]:

@@ -117,10 +117,7 @@ class Board:
 
     def take_back(self, action: str, mark: tuple[list[list[Change]], int]) -> None:
         """As if the last step, whose first row has this action, had never been."""
-        if action == "undo":
-            self._again()
-        else:
-            self._back()
+        (self._again if action == "undo" else self._back)()
         self.undone, self._next = mark
 
     def _back(self) -> list[Change]:
@@ -221,7 +218,8 @@ class Board:
             raise OptionError(f"there is a class {name!r} already; choose another name.")
         if len(self.classes) >= MOST_CLASSES:
             raise OptionError(f"there are {MOST_CLASSES} classes already, which is the most.")
-        chosen = clean_colour(colour) if colour else self._free_colour()
+        used = Counter(colour for _, colour in self.classes.values())
+        chosen = clean_colour(colour) if colour else min(range(len(COLOURS)), key=lambda one: (used[one], one))
         self._next += 1
         yield ("class", self._next - 1), (name, chosen)
 
@@ -248,10 +246,6 @@ class Board:
             if number in self.about:
                 yield ("about", number), None
             yield key, None
-
-    def _free_colour(self) -> int:
-        used = Counter(colour for _, colour in self.classes.values())
-        return min(range(len(COLOURS)), key=lambda colour: (used[colour], colour))
 
 
 def clean_name(name: str) -> str:

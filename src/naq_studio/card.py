@@ -36,17 +36,12 @@ def card(session: Session, node: int) -> dict[str, Any]:
         "node": node,
         "name": graph.title_of(node)[:LONGEST_NAME] if session.names() else "",
         "id": str(graph.names[node])[:LONGEST_NAME] if graph.names is not None else "",
-        "text": [],
-        "columns": [],
         "degree": len(neighbours),
         "edges": neighbours[:MOST_EDGES].tolist(),
         "listed": neighbours[:LISTED].tolist(),
         "given": given,
         "image": session.images is not None and bool(session.images.named(node)),
-        "similar": [],
-        "words": [],
-        "features": [],
-    }
+    } | {name: [] for name in ("text", "columns", "similar", "words", "features")}
     near = _cosines(session, node)
     if near is not None:
         order = np.argsort(-near, kind="stable")[: NEAREST + 1]
@@ -70,7 +65,8 @@ def card(session: Session, node: int) -> dict[str, Any]:
         facts["text"] = _marked(graph.text_of(node), speaking)
         rest = [place for place, use in enumerate(table.uses.tolist()) if not use][:MOST_COLUMNS]
         facts["columns"] = [[str(table.columns[one])[:80], table.cell(node, one)[:LONGEST_CELL]] for one in rest]
-    facts["words"] = facts["words"][:WORDS]
+    first = {one["word"]: one for one in reversed(facts["words"])}  # columns of text may have the same words
+    facts["words"] = [one for one in facts["words"] if first[one["word"]] is one][:WORDS]
     return facts
 
 
@@ -149,10 +145,9 @@ def _words(graph: Graph, node: int, members: np.ndarray | None) -> list[dict[str
 def _features(graph: Graph, node: int, words: np.ndarray) -> list[dict[str, Any]]:
     """The features but for words in which the node differs most from the mean, in standard deviations, with the value
     as the table of nodes has it; none that is absent. Dates, which are features by their age, are above it if later."""
-    from naq.io.tables.roles import display_name
+    from naq.classifier.table import ages_of_dates
 
-    known = (graph.recipe or {}).get("columns", [])
-    ages = {display_name(one["column"]) for one in known if one["kind"] == "number" and "dates" in one}
+    ages = ages_of_dates(graph)
     mean, deviation = graph.kept("studio/moments", lambda: _moments(graph))
     assert graph.features is not None
     row = graph.features[[node]]
@@ -204,7 +199,7 @@ def _vocab_hits(graph: Graph, wanted: str) -> list[dict[str, Any]]:
     if vocab is None or graph.features is None:
         return []
     folded = graph.kept("studio/vocab", lambda: [str(word).casefold()[:LONGEST_QUERY] for word in vocab.tolist()])
-    counts = graph.kept("studio/counts", lambda: np.asarray((_columns(graph) != 0).sum(axis=0)).ravel())
+    counts = graph.kept("studio/counts", lambda: np.asarray((sp.csc_array(graph.features) != 0).sum(axis=0)).ravel())
     hits = [(word != wanted, -int(counts[one]), one) for one, word in enumerate(folded) if word.startswith(wanted)]
     return [
         {"id": one, "word": str(vocab[one])[:80], "nodes": -count}
@@ -215,9 +210,5 @@ def _vocab_hits(graph: Graph, wanted: str) -> list[dict[str, Any]]:
 
 def nodes_with_word(graph: Graph, word: int) -> list[int]:
     """All nodes that hold a feature."""
-    columns = graph.kept("studio/by_word", lambda: _columns(graph))
+    columns = graph.kept("studio/by_word", lambda: sp.csc_array(graph.features))
     return np.sort(columns.indices[columns.indptr[word] : columns.indptr[word + 1]]).tolist()
-
-
-def _columns(graph: Graph) -> sp.csc_array:
-    return sp.csc_array(graph.features)

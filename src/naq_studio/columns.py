@@ -61,7 +61,7 @@ class Columns:
         self.titles = _different([title[:LONGEST_TITLE] for title in [*own, "edges", *known]])
         named = [] if graph.table is None else np.flatnonzero(np.isin(graph.table.uses, ("name", "both"))).tolist()
         self.shown = [one for one in range(len(self.titles)) if one not in named][:SHOWN]
-        self.cells = lru_cache(HELD)(self._cells)
+        self.cells = lru_cache(HELD)(lambda column: [self.cell(column, node) for node in range(graph.num_nodes)])
         self.read = lru_cache(HELD)(self._read)
 
     def cell(self, column: int, node: int) -> str:
@@ -79,9 +79,6 @@ class Columns:
         """Nodes whose cell holds a text, in upper or lower case."""
         wanted = text.casefold()
         return [node for node, cell in enumerate(self.cells(column)) if wanted in cell.casefold()]
-
-    def _cells(self, column: int) -> list[str]:
-        return [self.cell(column, node) for node in range(self.graph.num_nodes)]
 
     def _read(self, column: int) -> Column:
         from naq.io.tables.dates import NotDates, date_format, read_days, unix_unit

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from naq.errors import OptionError
+from naq.errors import OptionError, plain
 from naq.files import escape_cell
 from naq_studio import answers
 from naq_studio.board import one_line
@@ -25,8 +25,8 @@ def labels_csv(session: Session) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["node", "class"])
-    for node, name in session.given_labels().labels.items():
-        writer.writerow([escape_cell(str(node_key(session, node))), escape_cell(name)])
+    rows = session.given_labels().labels.items()
+    writer.writerows((escape_cell(str(node_key(session, node))), escape_cell(name)) for node, name in rows)
     return text.getvalue()
 
 
@@ -43,27 +43,17 @@ def code(session: Session) -> str:
     """A Python program that makes the same predictions; what a file said is in it as a literal, and in no other way."""
     given, graph = session.given_labels(), session.graph
     table = "".join(f", {name}={value!r}" for name, value in session.read_with.items() if value)
-    name, count = one_line(graph.name, 80), len(given.labels)
+    name, count = plain(graph.name, 80), len(given.labels)
     title = f"Classes for every node of {name} from {count:,} labels; written by naq studio."
-    lines = [f"    {node_key(session, node)!r}: {name!r}," for node, name in given.labels.items()]
+    rows = "".join(f"    {node_key(session, node)!r}: {name!r},\n" for node, name in given.labels.items())
     classes = f", classes={given.about!r}" if given.about else ""
-    program = "\n".join(
-        [
-            repr(title),
-            "",
-            "import naq",
-            "from naq.classifier import write_predictions",
-            "",
-            f"graph = naq.load({graph.source or graph.name!r}{table})",
-            "labels = {",
-            *lines,
-            "}",
-            f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={given.unknown})",
-            f"classifier.fit(graph, labels{classes})",
-            'write_predictions(classifier, "predictions.csv")',
-            'print("Expected accuracy:", classifier.expected_accuracy())',
-            "",
-        ]
+    program = (
+        f"{title!r}\n\nimport naq\nfrom naq.classifier import write_predictions\n\n"
+        f"graph = naq.load({graph.source or graph.name!r}{table})\nlabels = {{\n{rows}}}\n"
+        f"classifier = naq.FewShotNodeClassifier(seed={session.model.seed}, unknown={given.unknown})\n"
+        f"classifier.fit(graph, labels{classes})\n"
+        'write_predictions(classifier, "predictions.csv")\n'
+        'print("Expected accuracy:", classifier.expected_accuracy())\n'
     )
     assert len(ast.parse(program).body) == 9  # the statements above
     return program

@@ -2,10 +2,9 @@
 
 ``step,rows,action,node,name,class,value,time``: the lines of one step have the same number, and ``rows`` says how
 many there are. One line of the file is one line of the table, whatever a name holds, so a line that was damaged by
-hand costs
-only itself: it is reported, and the others count. A last step of which lines are missing was cut off by a crash
-before it was confirmed; it is removed. Lines may be added by hand: ``label`` with a name (or the number of a node)
-and a class is enough.
+hand costs only itself: it is reported, and the others count. A last step of which lines are missing was cut off by a
+crash before it was confirmed; it is removed. Lines may be added by hand: ``label`` with a name (or the number of a
+node) and a class is enough.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import io
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -89,8 +89,12 @@ class Journal:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = io.StringIO()
         writer = csv.writer(text, delimiter=self._separator, lineterminator="\n")
+        names = self.graph.names
         for row in rows:
-            writer.writerow(format_line(self.graph, self._step + 1, len(rows), row, now))
+            name = "" if row.node is None or names is None else one_line(str(names[row.node]))
+            node = "" if row.node is None else row.node
+            cells = (self._step + 1, len(rows), row.action, node, name, row.label, row.value, now)
+            writer.writerow(escape_cell(str(cell)) for cell in cells)
         content = memoryview(text.getvalue().encode("utf-8", "replace"))
         start = os.fstat(self._file).st_size
         try:
@@ -153,13 +157,12 @@ class Journal:
 
     def _is_whole(self, last: str) -> bool:
         """Whether a last line without an end was written to its end, or by hand; else a crash cut it off."""
+        last = last.rstrip("\r")
         try:
-            step, _, _ = parse_line(self.graph, last.rstrip("\r"), self._separator)
+            step, _, _ = parse_line(self.graph, last, self._separator)
         except OptionError:
             return False
-        return (
-            step == 0 or WHOLE_TIME.fullmatch(last.rstrip("\r").rsplit(self._separator, 1)[-1].strip('"')) is not None
-        )
+        return step == 0 or WHOLE_TIME.fullmatch(last.rsplit(self._separator, 1)[-1].strip('"')) is not None
 
     def _apply(self, step: list[Entry], line: int) -> None:
         try:
@@ -230,23 +233,12 @@ def _is_new(content: bytes) -> bool:
 
 def _sync_folder(folder: Path) -> None:
     """The new file's name is on the disk too, where folders can be synced."""
-    try:
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
-
-
-def format_line(graph: Graph, step: int, rows: int, row: Entry, now: str) -> list[str]:
-    """The cells of one line."""
-    name = "" if row.node is None or graph.names is None else one_line(str(graph.names[row.node]))
-    cells = [step, rows, row.action, "" if row.node is None else row.node, name, row.label, row.value, now]
-    return [escape_cell(str(cell)) for cell in cells]
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def parse_line(graph: Graph, text: str, separator: str) -> tuple[int, int, Entry]:

@@ -46,8 +46,8 @@ class Model:
         classifier: None until it is there.
     """
 
-    def __init__(self, graph: Graph, changed: Callable[[], None], seed: int = 0) -> None:
-        self.graph, self.changed, self.seed = graph, changed, seed
+    def __init__(self, graph: Graph, changed: Callable[[], None]) -> None:
+        self.graph, self.changed, self.seed = graph, changed, 0
         self.phase, self.since, self.failure = "first", time.monotonic(), ""
         self.layouts: dict[str, np.ndarray] = {}
         self.classifier: FewShotNodeClassifier | None = None
@@ -78,17 +78,14 @@ class Model:
                 self.layouts[name] = places
         if "pca" not in self.layouts:
             self.layouts["pca"] = first_layout(self.graph, self.seed)
-            self._keep(folder, "pca")
+            with contextlib.suppress(DataError):  # a folder that cannot be written costs a second at the next start
+                write_layout(folder, "pca", self.layouts["pca"])
         with tempfile.TemporaryDirectory(prefix="naq-studio-") as temporary:
             if not _writable(folder):
                 folder = Path(temporary)
             if not self._load(folder) or "pacmap" not in self.layouts:
                 self._prepare(folder, Path(temporary))
         self._enter("ready")
-
-    def _keep(self, folder: Path, name: str) -> None:
-        with contextlib.suppress(DataError):  # a folder that cannot be written costs a second at the next start
-            write_layout(folder, name, self.layouts[name])
 
     def _load(self, folder: Path) -> bool:
         """Read the classifier, where it is there and whole."""

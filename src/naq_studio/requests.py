@@ -158,15 +158,10 @@ def draw_check(session: Session, asked: dict[str, Any]) -> dict[str, Any]:
     drawn = np.random.default_rng().choice(nodes, min(DRAWN, len(nodes)), replace=False).tolist()
     session.spot = spot = SpotCheck(secrets.token_hex(8), session.version, nodes, drawn)
     graph = session.graph
-    shown = [
-        {
-            "node": node,
-            "name": graph.title_of(node)[:200],
-            "text": graph.text_of(node)[:600],
-            "class": int(found.chosen[node]),
-        }
-        for node in drawn
-    ]
+    shown = []
+    for node in drawn:
+        name, text = graph.title_of(node)[:200], graph.text_of(node)[:600]
+        shown.append({"node": node, "name": name, "text": text, "class": int(found.chosen[node])})
     return {"check": spot.token, "count": len(nodes), "nodes": shown}
 
 

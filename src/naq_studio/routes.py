@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -17,26 +18,23 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from naq.errors import NaqError, with_flags
+from naq.graph import Graph
 from naq_studio import exports
 from naq_studio.card import card, nodes_with_word, search
 from naq_studio.requests import accept_check, box_of, check_names, draw_check, entries_of, import_entries, shown_cells
 from naq_studio.security import Guard, Keys
 from naq_studio.session import Session
-from naq_studio.view import edges_in_view, name_regions
 
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
-EXPORTS: dict[str, tuple[Callable[[Session], str], str]] = {
-    "predictions.csv": (exports.predictions_csv, "text/csv; charset=utf-8"),
-    "labels.csv": (exports.labels_csv, "text/csv; charset=utf-8"),
-    "report.html": (exports.report, "text/html; charset=utf-8"),
-    "repeat.py": (exports.code, "text/x-python; charset=utf-8"),
-}
+TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "txt": "text/plain"}
+TABLES = {"predictions.csv": exports.predictions_csv, "labels.csv": exports.labels_csv}
+EXPORTS = TABLES | {"report.html": exports.report, "repeat.py": exports.code}
+MOST_EDGES = 30_000
+REGIONS, NODES, WORDS = 40, 50, 2
+"""Regions at most, their nodes on average at least, and the words that name one."""
+SAMPLE = 20_000
+"""Nodes by whose places regions are found."""
+FEWEST = 5
+"""Nodes of a region that is named."""
 LONGEST = 200
 """Characters of a node's text that are shown where it is pointed at."""
 HEARTBEAT = 0.5
@@ -55,7 +53,7 @@ def static_files() -> dict[str, tuple[bytes, str]]:
     return {
         one.name: (one.read_bytes(), TYPES[ending])
         for one in folder.iterdir()
-        if one.is_file() and (ending := "." + one.name.rsplit(".", 1)[-1]) in TYPES
+        if one.is_file() and (ending := one.name.rsplit(".", 1)[-1]) in TYPES
     }
 
 
@@ -129,8 +127,8 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         name = request.path_params["name"]
         if name not in EXPORTS:
             raise HTTPException(404)
-        make, kind = EXPORTS[name]
-        content = await run_in_threadpool(make, session)
+        content = await run_in_threadpool(EXPORTS[name], session)
+        kind = {"csv": "text/csv", "html": "text/html", "py": "text/x-python"}[name.rsplit(".", 1)[-1]]
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content.encode("utf-8", "replace"), media_type=kind, headers=headers)
 
@@ -139,9 +137,6 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         if queue is None:
             raise HTTPException(503, "too many pages are open; close some.")
         return StreamingResponse(_stream(request, session, queue), media_type="text/event-stream")
-
-    def word(request: Request) -> list[int]:
-        return nodes_with_word(session.graph, below(request, session.graph.num_features))
 
     def act(asked: dict[str, Any]) -> dict[str, Any]:
         check_names(session, asked)
@@ -192,7 +187,10 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         ),
         Route("/api/cells", post(lambda asked: shown_cells(session, asked)), methods=["POST"]),
         Route("/api/search", get(lambda r: search(session, r.query_params.get("q", "")))),
-        Route("/api/word/{number:int}", get(word)),
+        Route(
+            "/api/word/{number:int}",
+            get(lambda r: nodes_with_word(session.graph, below(r, session.graph.num_features))),
+        ),
         Route("/api/act", post(act), methods=["POST"]),
         Route("/api/check", post(check), methods=["POST"]),
         Route("/api/import", post(take), methods=["POST"]),
@@ -200,13 +198,63 @@ def application(session: Session, keys: Keys, port: int) -> Guard:
         Route("/api/export/{name}", export),
         Route("/api/events", events),
     ]
-    handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
-        NaqError: _mistake,
-        HTTPException: _http,
-    }
-    app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+    handlers: dict[Any, Any] = {NaqError: _mistake, HTTPException: _http}
+    app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Guard(app, keys, port)
+
+
+def edges_in_view(
+    graph: Graph, places: np.ndarray, box: tuple[float, float, float, float], most: int = MOST_EDGES
+) -> tuple[int, np.ndarray]:
+    """How many edges have an end in the box (x0, y0, x1, y1), and their ends (edges, 2) uint32.
+
+    At most so many; which of them depends on nothing but their ends, so that they stay while the map moves.
+    """
+    x, y = places.T
+    seen = (x >= box[0]) & (y >= box[1]) & (x <= box[2]) & (y <= box[3])
+    rows = np.flatnonzero(seen)
+    part = graph.adjacency if len(rows) == len(seen) else graph.adjacency[rows]
+    one = np.repeat(rows, np.diff(part.indptr)).astype(np.uint32)
+    two = part.indices.astype(np.uint32)
+    once = (one < two) | ~seen[two]
+    one, two = one[once], two[once]
+    total = len(one)
+    if total > most:
+        low, high = np.minimum(one, two).astype(np.uint64), np.maximum(one, two).astype(np.uint64)
+        mixed = (low * np.uint64(graph.num_nodes) + high) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
+        kept = np.argpartition(mixed ^ (mixed >> np.uint64(32)), most)[:most]
+        one, two = one[kept], two[kept]
+    return total, np.stack([one, two], axis=1)
+
+
+def name_regions(graph: Graph, places: np.ndarray) -> list[tuple[float, float, int, str]]:
+    """Parts of a map, the largest first: middle, nodes, and the words that its nodes have more often than others."""
+    from naq.classifier.table import LARGEST_PROFILE, class_profiles, weighted_words
+    from naq.classifier.views import thin_out
+
+    if graph.vocab is None or not graph.sparse_features or REGIONS * graph.num_features > LARGEST_PROFILE:
+        return []
+    columns, words = weighted_words(graph)
+    own = np.concatenate([np.arange(0), *(np.arange(b.start, b.stop) for b in graph.blocks if b.kind == "words")])
+    columns, words = np.intersect1d(columns, own), sp.csr_array(words[:, np.isin(columns, own)])
+    some = np.unique(thin_out(places, SAMPLE), axis=0)
+    count = min(REGIONS, len(some), max(1, len(places) // NODES))
+    if not len(columns):
+        return []
+    from sklearn.cluster import KMeans
+
+    model = KMeans(count, n_init=1, max_iter=50, random_state=0).fit(some)
+    home = model.predict(places)
+    profile, sizes = class_profiles(words, home, count), np.bincount(home, minlength=count)
+    found = []
+    for region in np.argsort(-sizes, kind="stable").tolist():
+        best = np.argsort(-profile[region], kind="stable")[:WORDS]
+        name = ", ".join(str(graph.vocab[columns[one]])[:30] for one in best if profile[region, one] > 0)
+        if name and sizes[region] >= FEWEST:
+            x, y = np.median(places[home == region], axis=0)
+            found.append((float(x), float(y), int(sizes[region]), name))
+    return found
 
 
 async def _stream(request: Request, session: Session, queue: asyncio.Queue[int]) -> AsyncIterator[bytes]:

@@ -45,8 +45,7 @@ LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="vie
 <title>naq studio</title><h1>This page is locked</h1>
 <p>Open the address that <code>naq studio</code> printed in the terminal. It works once; afterwards this browser is
 remembered until the studio is stopped. For another browser, press <b>Another browser</b> under
-<b>Save and export</b> in
-the page that is open, or start <code>naq studio</code> again.</p></html>"""
+<b>Save and export</b> in the page that is open, or start <code>naq studio</code> again.</p></html>"""
 
 ENTER = """<!doctype html><html lang="en" data-key="{}"><meta charset="utf-8"><title>naq studio</title>
 <script src="/static/enter.js"></script>

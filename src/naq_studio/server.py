@@ -17,7 +17,6 @@ import numpy as np
 
 from naq.errors import DataError, MissingDependency, OptionError, plain
 from naq.graph import Graph
-from naq_studio.board import one_line
 
 if TYPE_CHECKING:
     import uvicorn
@@ -119,7 +118,7 @@ def serve(
             say(plain(note))
         if check:
             _check(server, listener, keys)
-            say(f"naq studio answers for {one_line(graph.name, 80)}: ok")
+            say(f"naq studio answers for {plain(graph.name, 80)}: ok")
             return
         session.start()
         say(f"Labels are kept in {session.journal.path}")
@@ -153,21 +152,10 @@ def _server(session: Session, port: int) -> tuple[uvicorn.Server, Keys]:
     from naq_studio.security import Keys, TimedProtocol
 
     keys = Keys(port)
-    settings = uvicorn.Config(
-        application(session, keys, port),
-        http=TimedProtocol,
-        log_level="error",
-        access_log=False,
-        ws="none",
-        lifespan="off",
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=3,
-        limit_concurrency=200,
-    )
-    server = uvicorn.Server(settings)
+    off = dict.fromkeys(("access_log", "server_header", "date_header", "proxy_headers"), False)
+    limits = {"timeout_keep_alive": 75, "timeout_graceful_shutdown": 3, "limit_concurrency": 200}
+    settings: dict[str, Any] = {"log_level": "error", "ws": "none", "lifespan": "off", **off, **limits}
+    server = uvicorn.Server(uvicorn.Config(application(session, keys, port), http=TimedProtocol, **settings))
     session.ending = lambda: server.should_exit
     return server, keys
 

@@ -44,17 +44,11 @@ class Session:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        path: Path,
-        *,
-        read_with: Mapping[str, Any] | None = None,
-        images: Images | None = None,
-        seed: int = 0,
+        self, graph: Graph, path: Path, *, read_with: Mapping[str, Any] | None = None, images: Images | None = None
     ) -> None:
         self.graph, self.read_with, self.images = graph, read_with or {}, images
         self.columns, self.journal = Columns(graph), Journal(path, graph)
-        self.model = Model(graph, self._model_changed, seed)
+        self.model = Model(graph, self.publish)
         self.lock = threading.RLock()
         self.version, self.start_id = 1, secrets.token_hex(8)
         self.answer: VersionedPrediction | None = None
@@ -103,12 +97,9 @@ class Session:
                     node for (kind, node), _, _ in board.undone[-1] if kind in ("node", "skip") and node not in gone
                 ]
                 self.queue = [*back[:1], *(node for node in self.queue if node not in back[:1])]
-            self._wake.notify_all()
             done = {"version": self.version, "changed": len(rows)}
         self.publish()
         return done
-
-    # listeners
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> asyncio.Queue[int] | None:
         """A queue that gets a number after each change; None where too many listen."""
@@ -124,21 +115,15 @@ class Session:
             self._listeners.pop(queue, None)
 
     def publish(self) -> None:
-        """Tell all tabs that something changed; they fetch what."""
+        """Tell all tabs that something changed, which fetch what, and the threads in the background."""
         with self.lock:
+            self._wake.notify_all()
             listeners = list(self._listeners.items())
         for queue, loop in listeners:
             try:
                 loop.call_soon_threadsafe(_put, queue, self.version)
             except RuntimeError:  # its loop has ended
                 self.leave(queue)
-
-    # background
-
-    def _model_changed(self) -> None:
-        with self.lock:
-            self._wake.notify_all()
-        self.publish()
 
     def _until(self, ready: Callable[[], bool]) -> bool:
         """Wait; False when the session stops."""
@@ -162,7 +147,6 @@ class Session:
                     at = found.expected
                     self.curve = [one for one in self.curve if one[0] < steps]
                     self.curve.append((steps, len(given.labels), at.value, at.low, at.high))
-                self._wake.notify_all()
             self.publish()
 
     def _suggest_loop(self) -> None:
@@ -191,8 +175,6 @@ class Session:
             return False  # predictions first
         return self._queued_for == 0 or len(self.queue) < answers.QUEUE - 3
 
-    # what the page gets
-
     def given_labels(self) -> GivenLabels:
         with self.lock:
             return self.journal.board.given_labels()
@@ -202,23 +184,18 @@ class Session:
         with self.lock:
             board, graph, model = self.journal.board, self.graph, self.model
             given = np.fromiter(board.labels.values(), dtype=np.int64, count=len(board.labels))
-            found = self.answer
+            found, brings = self.answer, None if graph.text is None else graph.text.class_names
             predicted = np.empty(0, np.int64) if found is None else np.delete(found.chosen, list(board.labels))
             by_class = {} if found is None else dict(zip(found.ids.tolist(), map(_interval, found.expected_by_class)))
             return {
                 "graph": {
                     "name": graph.name,
                     "nodes": graph.num_nodes,
-                    "edges": graph.num_edges,
-                    "features": graph.num_features,
                     "named": bool(self.names()),
-                    "columns": len(self.columns.titles),
                     "words": graph.vocab is not None,
                     "text": graph.text is not None,
                     "texts": graph.table is not None and graph.table.has("text"),
-                    "brings": []
-                    if graph.text is None or graph.text.class_names is None
-                    else graph.text.class_names.tolist(),
+                    "brings": [] if brings is None else brings.tolist(),
                 },
                 "start": self.start_id,  # versions count from it
                 "version": self.version,

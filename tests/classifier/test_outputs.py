@@ -212,6 +212,8 @@ def test_the_least_sure_nodes_and_what_speaks_for_classes(fitted: FewShotNodeCla
         ["high size", "high age"],
         ["low age", "low size"],
     ]
+    dated = plain.with_recipe({"columns": [{"kind": "number", "column": "age", "dates": "year-month-day"}]})
+    assert columns_of_classes(dated, predicted, 3)[::2] == [["low size", "early age"], ["late age", "low size"]]
     assert columns_of_classes(Graph(graph.adjacency, nodes=180), predicted, 3) == [[], [], []]
 
 

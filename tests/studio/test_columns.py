@@ -14,7 +14,7 @@ from naq.errors import DataError, OptionError
 from naq.text import NodeTable
 from naq_studio.columns import Columns
 from naq_studio.images import Images
-from naq_studio.view import edges_in_view, name_regions
+from naq_studio.routes import edges_in_view, name_regions
 from studio_under_test import studio, text_graph, word_graph
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

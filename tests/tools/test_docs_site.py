@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,18 +19,36 @@ from executed_page import run_page
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_page_is_in_a_list(tmp_path: Path) -> None:
+def load_tool() -> Any:
     spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools" / "docs_site.py")
     assert spec and spec.loader
     docs_site = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(docs_site)
-    docs_site.put_together(tmp_path / "source")
+    return docs_site
+
+
+def test_every_page_is_in_a_list(tmp_path: Path) -> None:
+    load_tool().put_together(tmp_path / "source")
     pages = [*(tmp_path / "source").glob("*.md"), *(tmp_path / "source").glob("*.rst")]
     listed = set()
     for page in pages:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
             listed |= {line.strip() for line in block.splitlines() if line.strip() and not line.startswith(":")}
     assert {page.stem for page in pages} == (listed | {"index"}) - {"gallery/index"}
+
+
+def test_the_texts_for_assistants(tmp_path: Path) -> None:
+    """As https://llmstxt.org has it: a title, a paragraph, lists of links, each with a line; all lead somewhere."""
+    text = (ROOT / "llms.txt").read_text(encoding="utf-8")
+    assert re.match(r"# .+\n\n> .+\n\n", text)
+    lists = text[text.index("\n## ") :]
+    assert all(re.fullmatch(r"|## .+|- \[.+\]\(\S+\): .+", line) for line in lists.splitlines())
+    named = re.findall(r"\]\((\S+)\)", text)
+    assert named[0] == "docs/recipes.md" and len(named) == len(set(named)) == lists.count("\n- ")
+    assert [page for page in named if not (ROOT / page).is_file()] == []
+    load_tool().copy_texts(tmp_path)
+    links = re.findall(r"\]\((\S+)\)", (tmp_path / "llms.txt").read_text(encoding="utf-8"))
+    assert [(tmp_path / link).read_bytes() for link in links] == [(ROOT / page).read_bytes() for page in named]
 
 
 def test_every_public_name_is_in_the_api() -> None:

@@ -174,7 +174,7 @@ def class_profiles(words: sp.csr_array, predicted: np.ndarray, count: int) -> np
 
 def columns_of_classes(graph: Graph, predicted: np.ndarray, count: int, most: int = 6) -> list[list[str]]:
     """For every class at most ``most`` words that its nodes have more of than all, most first, and as many columns of
-    numbers, ``high size``, whose mean is ``FAR`` standard deviations or more from that of all."""
+    numbers, ``high size`` or ``late founded``, whose mean is ``FAR`` standard deviations or more from that of all."""
     found: list[list[str]] = [[] for _ in range(count)]
     if graph.vocab is None:
         return found
@@ -182,15 +182,25 @@ def columns_of_classes(graph: Graph, predicted: np.ndarray, count: int, most: in
         columns, words = weighted_words(graph)
         for place, row in enumerate(class_profiles(words, predicted, count)):
             row[np.bincount(words[predicted == place].indices, minlength=len(row)) < FEWEST] = 0.0
-            found[place] += [str(graph.vocab[columns[j]]) for j in np.argsort(-row, kind="stable")[:most] if row[j] > 0]
-    sizes = np.maximum(np.bincount(predicted, minlength=count), 1)[:, None]
+            best = [str(graph.vocab[columns[j]]) for j in np.argsort(-row, kind="stable")[: 2 * most] if row[j] > 0]
+            found[place] += [*dict.fromkeys(best)][:most]  # columns of text may have the same words
+    sizes, ages = np.maximum(np.bincount(predicted, minlength=count), 1)[:, None], ages_of_dates(graph)
     for block, part in graph.block_features():
         if block.kind == "numbers" and isinstance(part, np.ndarray):
             rows = (part - part.mean(axis=0)) / np.maximum(part.std(axis=0), 1e-12)
             for named, row in zip(found, add_by_class(rows.astype(np.float64), predicted, count) / sizes):
                 far = [j for j in np.argsort(-np.abs(row), kind="stable")[:most] if abs(row[j]) >= FAR]
-                named += [f"{'high' if row[j] > 0 else 'low'} {graph.vocab[block.start + j]}" for j in far]
+                for name, more in ((str(graph.vocab[block.start + j]), bool(row[j] > 0)) for j in far):
+                    named.append(f"{('late', 'early')[more] if name in ages else ('low', 'high')[more]} {name}")
     return found
+
+
+def ages_of_dates(graph: Graph) -> set[str]:
+    """Features that are days before the newest date of a column: the higher, the earlier."""
+    from naq.io.tables.roles import display_name
+
+    known = (graph.recipe or {}).get("columns", [])
+    return {display_name(one["column"]) for one in known if one["kind"] == "number" and "dates" in one}
 
 
 def _best_words(words: sp.csr_array, profile: np.ndarray, predicted: np.ndarray, most: int) -> list[np.ndarray]:
