@@ -14,6 +14,7 @@ SHORT = {
     "np": "numpy",
     "sp": "scipy.sparse",
     "nx": "networkx",
+    "pd": "pandas",
 }
 TYPING = (
     "collections.abc",

@@ -86,7 +86,7 @@ def test_several_seeds_have_one_table_and_one_file_over_them(call, graph_file):
     code, _, err = call("run", graph_file, "-m", "smooth", "--way", 2, "--seeds", 2)
     assert code == 0 and Path("runs/communities/smooth/2way-1shot/seed1/metrics.json").exists(), err
     code, _, err = call("report", "r")
-    print(err)
+    assert code == 2 and "r holds no results of naq reproduce" in err
 
 
 def test_the_usual_folder(call, graph_file):

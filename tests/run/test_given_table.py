@@ -13,8 +13,9 @@ from graphs import islands
 from naq import Graph, NeighborTable, diffusion_neighbors, feature_neighbors
 from naq.errors import OptionError, TrainingError
 from naq.files import write_npz
+from naq.methods import EPISODE_KINDS
 from naq.neighbors.table import content_hash
-from naq.run.episodes import DEFAULTS, check_table, table_for
+from naq.run.episodes import DEFAULTS, KINDS, check_table, table_for
 
 MAKE = {"naq-feat": feature_neighbors, "naq-diff": diffusion_neighbors}
 
@@ -161,3 +162,19 @@ def test_tables_say_what_they_are_made_from():
     assert diffusion_neighbors(graph, 3, fill="feature").info["graph"] == content_hash(graph, reads_features=True)
     labelled = suite.community_graph()
     assert feature_neighbors(labelled, 3).info["graph"] == labelled.without_labels().hash != labelled.hash
+
+
+def test_a_kind_of_episodes_of_ones_own_reads_the_tables_that_it_names(graph, tasks, monkeypatch):
+    """As CONTRIBUTING.md says, but for the branch of ``table_for``; the table of vectors has an option it has not."""
+    options = {name: value for name, value in DEFAULTS["naq-feat"].items() if name not in ("metric", "search")}
+    monkeypatch.setitem(EPISODE_KINDS, "naq-own", "queries are the nearest nodes by smoothed features")
+    monkeypatch.setitem(DEFAULTS, "naq-own", options)
+    with pytest.raises(OptionError, match=r"use a method naq-feat/... or naq-diff/..."):
+        small(graph, tasks, "naq-own/protonet", table=diffusion_neighbors(graph, 5))
+    monkeypatch.setitem(KINDS, "naq-own", ("vectors",))
+    table = naq.vector_neighbors(naq.embed(graph, "smooth"), 5)
+    with pytest.warns(UserWarning, match="does not say its graph:"):
+        found = small(graph, tasks, "naq-own/protonet", table=table)
+    assert found.accuracy > 0.55
+    with pytest.raises(OptionError, match="kind=diffusion"):
+        small(graph, tasks, "naq-own/protonet", table=diffusion_neighbors(graph, 5))

@@ -142,7 +142,7 @@ def check_takes_table(method: Method) -> None:
     if not takes_table(method):
         raise OptionError(
             f"a neighbour table was given, but {method.name} draws no episodes from one; leave it out, or use a method "
-            "naq-feat/... or naq-diff/..."
+            f"{' or '.join(f'{kind}/...' for kind in KINDS)}"
         )
 
 
@@ -173,7 +173,8 @@ def check_table(
         kernel = info.get("kernel", defaults["kernel"])
         check("kernel", kernel, options["kernel"], kernel == options["kernel"])
         made = str(kernel) if kernel == "heat" else made
-    for name in MADE_WITH[made]:
+    made_with = [name for name in MADE_WITH[made] if name in options]
+    for name in made_with:
         check(name, info.get(name), options[name], name not in info or info[name] == options[name])
     check("fill", had, fill, had in ("none", fill))
     reads_features = info.get("kind") == "feature" or had == "feature"
@@ -182,7 +183,7 @@ def check_table(
         raise OptionError(
             f"the neighbour table is of another graph than {graph.name!r}, or its {what} changed; make it again."
         )
-    unknown = [f"its {name}" if name in ("kind", "graph") else name for name in ("kind", *MADE_WITH[made], "graph")]
+    unknown = [f"its {name}" if name in ("kind", "graph") else name for name in ("kind", *made_with, "graph")]
     if unknown := [name for name in unknown if name.removeprefix("its ") not in info]:
         note(f"the table does not say {', '.join(unknown)}: that it fits the graph and the method is not checked")
     if had == fill:
