@@ -491,7 +491,7 @@ def write_practice(check: bool) -> Iterator[tuple[Path, str]]:
     studies = read_studies("practice")
     page = DOCS / "practice.md"
     text = fill_tables(page.read_text(encoding="utf-8"), practice_views(studies))
-    yield page, fill_values(text, {**graph_sizes(studies), "boosting-per-class": per_class(studies)})
+    yield page, fill_values(text, {"boosting-per-class": per_class(studies)})
     if not check:
         draw_practice(studies)
 

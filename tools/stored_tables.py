@@ -193,17 +193,10 @@ def given_rows(studies: Sequence[Study]) -> list[list[str]]:
 
 
 def graph_sizes(studies: Sequence[Study]) -> dict[str, str]:
-    """Nodes and classes by graph, and the share of edges that join nodes of one class, %, as the results know them."""
+    """Nodes and classes by graph, as the results know them."""
     facts = {name: found for study in studies for name, found in study.request.facts.items()}
-    return {
-        key: text
-        for name, found in facts.items()
-        for key, text in {
-            f"{name}-nodes": f"{found['nodes']:,}",
-            f"{name}-classes": str(found["classes"]),
-            f"{name}-alike": f"{100 * found['homophily']:.0f}",
-        }.items()
-    }
+    nodes = {f"{name}-nodes": f"{found['nodes']:,}" for name, found in facts.items()}
+    return nodes | {f"{name}-classes": str(found["classes"]) for name, found in facts.items()}
 
 
 def per_class(studies: Sequence[Study]) -> str:
