@@ -42,10 +42,12 @@ from stored_tables import (
     clothing_values,
     decomposition_rows,
     fill_values,
+    form_rows,
     fuzz_values,
     given_rows,
     graph_sizes,
     linear_rows,
+    partner_rows,
     per_class,
     power_values,
     significance_level,
@@ -475,19 +477,28 @@ def write_closed_form(check: bool) -> Iterator[tuple[Path, str]]:
     yield DOCS / "closed-form.md", fill(text, "linear", markdown(heads, linear_rows(linear), 1))
 
 
+def write_choices(check: bool) -> Iterator[tuple[Path, str]]:
+    kept = stored("closed_form_choices")
+    forms, partners = kept["variants"], kept["partners"]
+    text = (DOCS / "choices.md").read_text(encoding="utf-8")
+    text = fill(text, "variants", markdown(["form", "mean", *forms], form_rows(forms), 1))
+    yield DOCS / "choices.md", fill(text, "partners", markdown(["vectors", "", *partners], partner_rows(partners), 2))
+
+
 def write_practice(check: bool) -> Iterator[tuple[Path, str]]:
     from practice_tables import draw_practice, practice_views
 
     studies = read_studies("practice")
     page = DOCS / "practice.md"
     text = fill_tables(page.read_text(encoding="utf-8"), practice_views(studies))
-    yield page, fill_values(text, {**graph_sizes(studies), "boosting-per-class": per_class(studies)})
+    yield page, fill_values(text, {"boosting-per-class": per_class(studies)})
     if not check:
         draw_practice(studies)
 
 
 PAGES: dict[str, Callable[[bool], Iterator[tuple[Path, str]]]] = {
     "beyond": write_beyond,
+    "choices": write_choices,
     "closed-form": write_closed_form,
     "practice": write_practice,
     "reproduction": write_reproduction,

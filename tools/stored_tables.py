@@ -134,6 +134,42 @@ def step_rows(kept: Kept) -> list[list[str]]:
     return rows
 
 
+# docs/choices.md
+
+RELEASED = "nearest pairs, width 384, k 10, gamma 0.5, p 1.75"
+
+
+def gains_text(one: Sequence[Sequence[float]]) -> str:
+    return " / ".join(f"{gain:+.1f} ± {half:.1f}" for gain, half in one)
+
+
+def form_rows(found: Mapping[str, Kept]) -> list[list[str]]:
+    """A row per form, the largest mean gain first; the released one is bold."""
+
+    def means(title: str) -> list[float]:
+        return [mean(one[title][shot][0] for one in found.values()) for shot in (0, 1)]
+
+    titles = [title for title in next(iter(found.values())) if all(title in one for one in found.values())]
+    rows = []
+    for title in sorted(titles, key=lambda title: -mean(means(title))):
+        own = " / ".join(f"{gain:+.1f}" for gain in means(title))
+        name = f"**{title}**" if title == RELEASED else title
+        rows.append([name, own, *(gains_text(one[title]) for one in found.values())])
+    return rows
+
+
+def partner_rows(found: Mapping[str, Kept]) -> list[list[str]]:
+    """Trained vectors alone, refined and beside the smoothed features, over naq-plus; and refined ones over alone."""
+    rows = []
+    for method, ways in next(iter(found.values())).items():
+        for place, way in enumerate(ways):
+            entries = [gains_text(one[method][way]["over naq-plus"]) for one in found.values()]
+            rows.append([method if place == 0 else "", way, *entries])
+        over = [gains_text(one[method]["refined"]["over alone"]) for one in found.values()]
+        rows.append(["", "*refined, over alone*", *over])
+    return rows
+
+
 # docs/results.md
 
 
@@ -157,17 +193,10 @@ def given_rows(studies: Sequence[Study]) -> list[list[str]]:
 
 
 def graph_sizes(studies: Sequence[Study]) -> dict[str, str]:
-    """Nodes and classes by graph, and the share of edges that join nodes of one class, %, as the results know them."""
+    """Nodes and classes by graph, as the results know them."""
     facts = {name: found for study in studies for name, found in study.request.facts.items()}
-    return {
-        key: text
-        for name, found in facts.items()
-        for key, text in {
-            f"{name}-nodes": f"{found['nodes']:,}",
-            f"{name}-classes": str(found["classes"]),
-            f"{name}-alike": f"{100 * found['homophily']:.0f}",
-        }.items()
-    }
+    nodes = {f"{name}-nodes": f"{found['nodes']:,}" for name, found in facts.items()}
+    return nodes | {f"{name}-classes": str(found["classes"]) for name, found in facts.items()}
 
 
 def per_class(studies: Sequence[Study]) -> str:

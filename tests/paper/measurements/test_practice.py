@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naq.errors import OptionError
+from naq.graph import Graph
 from naq_paper.measurements import practice as peak_memory
 from naq_paper.measurements.practice import SHARES, Draw, calibration_error, draw_labels, measures, practice_cell
 from naq_paper.peers import PEERS
@@ -109,6 +110,14 @@ def test_a_cell_answers_every_number_of_labels(context, compute, peer):
         assert ("set_coverage" in one) == (peer == "naq-plus")
     assert result["seconds"] >= result["prepare_seconds"] >= 0
     assert result["peak_bytes"] is None or result["peak_bytes"] >= 0
+
+
+def test_a_warm_up_graph_that_is_too_small_for_a_training_is_no_failure(monkeypatch):
+    monkeypatch.setattr(peak_memory, "_warm", set())
+    with pytest.raises(OptionError, match="clusters"):
+        PEERS["sugrl-logistic"](Graph(np.array([[0, 1], [1, 2]]), np.eye(3, dtype=np.float32), nodes=3), 0)
+    peak_memory.warm_up(PEERS["sugrl-logistic"])
+    assert peak_memory._warm == {(PEERS["sugrl-logistic"], "{}")}
 
 
 def test_labels_of_others_are_not_seen(context, compute, monkeypatch):
