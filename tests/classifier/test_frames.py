@@ -103,6 +103,8 @@ SEVERAL = ["Europe|EU", "Asia|ASEAN", "Europe|EFTA", "Asia", "Asia|ASEAN"]
         pa.table({"node": NAMES, "class": [["x", "y"], ["x"], None, ["y"], ["y"]]}),
         {"ant": np.array([1, 2]), "bee": 1},
         {"ant": {"x", "y"}, "bee": {"x"}},
+        ["Europe|EU", "Asia", "Europe", "EU", None],
+        ["Asia", "Asia", "Asia", "Europe", "Asia; Europe"],
     ),
 )
 def test_several_classes_of_a_node_are_refused(graph: naq.Graph, classes: object) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from naq import Graph
-from naq.classifier.labels import Labels, check_enough, find_node, read_labels, to_labels
+from naq.classifier.labels import Labels, check_enough, find_node, read_label_rows, read_labels, to_labels
 from naq.errors import DataError, OptionError
 
 NAMES = ["ant", "bee", "Cat", "dog", "007"]
@@ -175,3 +176,29 @@ def test_an_exported_formula_is_read_as_it_was(tmp_path: Path) -> None:
     path.write_text("node,class\n'=a,'@x\nb,y\n")
     labels = read_labels(path, Graph([[0], [1]], names=["=a", "b"], nodes=2))
     assert (labels.nodes.tolist(), labels.values.tolist()) == ([0, 1], ["@x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    (
+        ("node,class\nant,x\nCat,y\n", None),
+        ("kind,insect\nx,ant\ny,Cat\nx,ant\n", None),
+        ("node,class\nant,x\nwolf,y\nfox,y\n", r"line 3: .*'wolf'.* 2 of 3 labels"),
+        ("node,class\nant,x\nCat,y\nant,y\n", r"line 4: .*'ant'.*line 2"),
+        ("one,two\nx,ant\ny,x\nx,z\n", "line 1: .*'one'"),
+    ),
+)
+def test_nodes_that_a_function_finds(graph: Graph, tmp_path: Path, content: str, what: str | None) -> None:
+    def find(nodes: Sequence[str]) -> np.ndarray:
+        return np.array([NAMES.index(node) if node in NAMES else -1 for node in nodes])
+
+    path = tmp_path / "few.csv"
+    path.write_text(content)
+    if what:
+        with pytest.raises((DataError, OptionError), match=what):
+            read_labels(path, find)
+        return
+    found, known = (read_labels(path, nodes) for nodes in (find, graph))
+    assert found.nodes.tolist() == known.nodes.tolist() == [0, 2]
+    assert found.values.tolist() == known.values.tolist() == ["x", "y"]
+    assert read_label_rows(path, find) == read_label_rows(path, graph)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from naq.graph import Graph
 NODE_COLUMNS, CLASS_COLUMNS = ("node", "id", "name", "node_id", "nodeid"), ("class", "label", "category")
 """Names of the two columns of a label file, in any case; of several, the first of these counts."""
 LONGEST_CLASS = 1_000
+NodeFinder = Callable[[Sequence[str]], Sequence[int]]
+"""Numbers of nodes by their names as a file writes them, below 0 where there is no such node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,37 +125,42 @@ def to_labels(graph: Graph, given: Any = None, support: Any = None, labels: Any 
     return from_pairs(graph, [(node, value) for node, value in pairs if not is_unknown(value)])
 
 
-def from_pairs(graph: Graph, pairs: Sequence[tuple[Any, Any]], where: Sequence[str] | None = None) -> Labels:
+def from_pairs(
+    graph: Graph | NodeFinder, pairs: Sequence[tuple[Any, Any]], where: Sequence[str] | None = None
+) -> Labels:
     """Checked labels; ``where`` says for messages where each pair was read."""
-    found: dict[int, tuple[Any, str]] = {}
     check_one_class([value for _, value in pairs])
-    for index, (node, value) in enumerate(pairs):
-        place = "" if where is None else f"{where[index]}: "
-        try:
-            number = find_node(graph, node, place)
-        except OptionError as error:
-            lost = sum(node_number(graph, other) is None for other, _ in pairs)
+    numbers = _numbers(graph, [node for node, _ in pairs])
+    places = [""] * len(pairs) if where is None else [f"{place}: " for place in where]
+    found: dict[int, int] = {}
+    for index, ((node, value), number, place) in enumerate(zip(pairs, numbers, places)):
+        if number is None or number < 0:
+            lost = numbers.count(None)
             more = f" {lost:,} of {len(pairs):,} labels are of no node of this graph." if lost > 1 else ""
-            raise OptionError(f"{error}{more}") from error
-        if number in found and found[number][0] != value:
-            first = f"{found[number][0]!r} before" + (f" ({found[number][1]})" if where is not None else "")
+            try:
+                find_node(graph, node, place)
+            except OptionError as error:
+                raise OptionError(f"{error}{more}") from error
+        before = found.setdefault(int(number or 0), index)
+        if pairs[before][1] != value:
+            first = f"{pairs[before][1]!r} before" + (f" ({where[before]})" if where is not None else "")
             raise OptionError(f"{place}node {node!r} has the class {value!r}, but {first}; keep one of them.")
-        found.setdefault(number, (value, place.removesuffix(": ")))
     nodes = sorted(found)
-    return Labels.of(nodes, [found[node][0] for node in nodes])
+    return Labels.of(nodes, [pairs[found[node]][1] for node in nodes])
 
 
 def check_one_class(values: Sequence[Any]) -> None:
-    """An ``OptionError`` if classes are lists, or if most are lists in a cell, ``a|b`` or ``a;b``, of parts that recur
-    in others."""
+    """An ``OptionError`` if classes are lists, or lists in a cell, ``a|b`` or ``a;b``: of parts that are all classes
+    elsewhere, or most of parts that recur."""
     several = next((value for value in values if isinstance(value, Collection) and not isinstance(value, str)), None)
     texts = Counter(value for value in values if isinstance(value, str))
     for mark in "|;":
         split = {text: {part.strip() for part in text.split(mark)} for text in texts}
         cells, parts = [text for text in texts if mark in text], Counter(part for one in split.values() for part in one)
         recurring = [text for text in cells if any(parts[part] > 1 for part in split[text])]
-        if 2 * sum(texts[text] for text in cells) > len(values) and 2 * len(recurring) > len(cells):
-            several = recurring[0]
+        most = 2 * sum(texts[text] for text in cells) > len(values) and 2 * len(recurring) > len(cells)
+        joined = [text for text in cells if len(split[text]) > 1 and split[text] <= texts.keys()]
+        several = next(iter(joined), recurring[0] if most else several)
     if several is not None:
         advice = "keep one, or fit once for each class against the rest; a name of one class needs no | or ;"
         raise OptionError(f"labels hold {several!r}, which is several classes, but a node gets one: {advice}.")
@@ -167,8 +174,17 @@ def check_enough(labels: Labels, place: str = "") -> Labels:
     return labels
 
 
-def find_node(graph: Graph, node: Any, place: str = "") -> int:
+def _numbers(graph: Graph | NodeFinder, nodes: Sequence[Any]) -> list[int | None]:
+    """:func:`node_number` of each."""
+    if isinstance(graph, Graph):
+        return [node_number(graph, node) for node in nodes]
+    return [None if number < 0 else int(number) for number in graph(nodes)]
+
+
+def find_node(graph: Graph | NodeFinder, node: Any, place: str = "") -> int:
     """The number of a node: a name of the graph, or a number; ``place`` begins the message of the error."""
+    if not isinstance(graph, Graph):
+        raise OptionError(f"{place}there is no node {node!r}; expected an id of the table of nodes.")
     number = node_number(graph, node)
     if number is not None and number >= 0:
         return number
@@ -232,8 +248,11 @@ def _items(values: Any) -> list[Any]:
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
-def read_labels(source: Any, graph: Graph) -> Labels:
+def read_labels(source: Any, graph: Graph | NodeFinder) -> Labels:
     """The labels of a table with the columns ``node`` and ``class``; rows without a class are not labels yet.
+
+    Args:
+        graph: or where it is not in memory, a function that finds its nodes by name.
 
     Text, Parquet, or a frame (:func:`~naq.classifier.frames.label_table`), read as tables of nodes are; other columns
     are not read. Spaces around cells do not count. Of a table of two columns with other names, nodes are the column
@@ -246,8 +265,8 @@ def read_labels(source: Any, graph: Graph) -> Labels:
             differ = f"classes {other!r} and {value!r} differ only in upper and lower case"
             notes.append(f"{places[0].rpartition(', ')[0]}: {differ}: they are different classes")
             break
-    names = _names(graph)
-    if names and not _mostly_numbers(graph) and not any(node in names for node, _ in pairs):
+    names = _names(graph) if isinstance(graph, Graph) and not _mostly_numbers(graph) else {}
+    if names and not any(node in names for node, _ in pairs):
         numbers = f"nodes are numbers, e.g. {pairs[0][0]}, though those of the graph have names"
         notes.append(f"{places[0].rpartition(', ')[0]}: {numbers}: they are taken as places in the graph, from 0")
     labels = from_pairs(graph, pairs, places)
@@ -256,8 +275,10 @@ def read_labels(source: Any, graph: Graph) -> Labels:
     return labels
 
 
-def read_label_rows(source: Any, graph: Graph) -> tuple[list[tuple[str, Any]], list[str], list[str]]:
-    """Node and class of every row that has a class, as written; where each row is; notes on how the file was read."""
+def read_label_rows(source: Any, graph: Graph | NodeFinder) -> tuple[list[tuple[str, Any]], list[str], list[str]]:
+    """Node and class of every row that has a class, as written; where each row is; notes on how the file was read.
+
+    Arguments as of :func:`read_labels`; nodes are only looked up where titles do not say which column holds them."""
     from naq.files import unescape_cell
     from naq.io.tables.reading import open_table
     from naq.io.tables.table import frame_table
@@ -303,7 +324,7 @@ def read_label_rows(source: Any, graph: Graph) -> tuple[list[tuple[str, Any]], l
     return pairs, places, notes
 
 
-def _node_column(graph: Graph, titles: Sequence[str], columns: Sequence[Sequence[str]]) -> int | None:
+def _node_column(graph: Graph | NodeFinder, titles: Sequence[str], columns: Sequence[Sequence[str]]) -> int | None:
     """Which of two columns holds nodes if the titles do not say so; None if neither does, both do, or titles are nodes.
 
     Titles that are nodes are those of a table without a header: its first label would be lost. Numbers are nodes only
@@ -311,15 +332,15 @@ def _node_column(graph: Graph, titles: Sequence[str], columns: Sequence[Sequence
     """
     from naq.files import unescape_cell
 
-    names = _names(graph)
+    names = _names(graph) if isinstance(graph, Graph) else {}
 
-    def is_node(cell: str) -> bool:
-        name = unescape_cell(cell.strip())
-        return name in names if names else node_number(graph, name) is not None
+    def count(cells: Sequence[str]) -> int:
+        written = [unescape_cell(cell.strip()) for cell in cells]
+        return sum(name in names for name in written) if names else len(cells) - _numbers(graph, written).count(None)
 
-    if any(map(is_node, titles)):
+    if count(titles):
         return None
-    one, two = (sum(map(is_node, cells)) for cells in columns)
+    one, two = map(count, columns)
     return None if one == two or 2 * max(one, two) <= len(columns[0]) else int(two > one)
 
 
