@@ -34,6 +34,14 @@ from naq_scale.predicting import predict_parts
 NODES = 900
 
 
+@pytest.fixture(autouse=True, scope="module")
+def in_blocks() -> Any:
+    """As for graphs that are larger."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "IN_MEMORY", 0)
+        yield
+
+
 def planted(numbers: int = 6, vectors: int = 40, seed: int = 0, noise: float = 0.4) -> Graph:
     """Four classes that neither features nor edges tell alone; numbers and vectors."""
     random = np.random.default_rng(seed)
@@ -200,7 +208,8 @@ def test_what_is_finished_is_not_made_again(folder, answer, tmp_path, monkeypatc
 
 def test_a_killed_worker_repeats_its_shards(folder, answer, tmp_path):
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "naq", "predict", str(folder), "--labels", str(folder / "labels.csv"), "--out"]
+    begin = "import sys, naq_scale.predicting as p; p.IN_MEMORY = 0; from naq.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", begin, "predict", str(folder), "--labels", str(folder / "labels.csv"), "--out"]
     with subprocess.Popen([*command, str(out), "--engine", "processes"], stderr=subprocess.DEVNULL) as process:
         killed = 0
         while process.poll() is None and killed < 2:
@@ -218,7 +227,7 @@ def test_less_memory_means_smaller_blocks(folder, answer, tmp_path, monkeypatch)
     sizes, rows = [], predicting.BlockViews.rows
 
     def short(self: Any, stored: Any, wanted: Any) -> Any:
-        if (size := len(next(iter(stored.values())))) > 30 and sys._getframe(1).f_code.co_name == "_score":
+        if (size := len(next(iter(stored.values())))) > 30 and sys._getframe(1).f_code.co_name == "scored":
             sizes.append(size)
             raise MemoryError
         return rows(self, stored, wanted)
@@ -301,7 +310,7 @@ def broken(folder: Path, how: str) -> None:
         ("no id", "part-00001.parquet, row 1:"),
         ("no edge fits", "no edge joins"),
         ("truncated", "part-00001"),
-        ("label of no node", "2 of 42 labels .*'nobody' .*line 42"),
+        ("label of no node", "line 42: .*'nobody'.*2 of 42 labels"),
         ("two classes", "line 42.*'another'"),
         ("one class", "two classes"),
     ],

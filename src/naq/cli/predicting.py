@@ -89,7 +89,7 @@ def predict_command(
     with show_progress(str(out)) as listener:
         listener("write", {})
         write_predictions(classifier, out, level, first)
-    facts = _summary(classifier, level) | {"written": str(out)}
+    facts = summary_of(classifier, level) | {"written": str(out)}
     if report is not None:
         from naq.classifier.page import write_report
 
@@ -252,7 +252,7 @@ def fit_classifier(
         return FewShotNodeClassifier(method, **options).fit(graph, labels, classes)
 
 
-def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
+def summary_of(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
     from naq.classifier.page import class_rows, verdicts
     from naq.classifier.views import describe
 
