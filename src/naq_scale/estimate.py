@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
+from operator import mul
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,13 +21,16 @@ import numpy as np
 
 from naq.graph import Graph
 from naq.io import load
+from naq.io.tables.roles import id_columns
 from naq.methods import Method, get_method
 from naq.neighbors.vectors import EXACT_NODES
 from naq.options import check_whole
 from naq.run.config import EPISODES
 from naq.run.episodes import check_takes_table
 from naq_scale import near_vectors
+from naq_scale.block_views import WIDTH
 from naq_scale.blocks.closed_form import CENTRES, PROBES, SEARCHED
+from naq_scale.parts import TEXTS, ParquetParts
 
 FACTORS: dict[str, float] = {
     "load": 3.7, "words": 0.9, "smoothing": 1.9, "neighbours": 0.81, "closed form": 3.5, "diffusion table": 45.0,
@@ -214,6 +218,33 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
         _evaluation(s, r, width),
     ]
     return [stage for stage in stages if method.name != "smooth" or stage.name not in ("neighbours", "closed form")]
+
+
+def sizes_of_parts(folder: Path) -> Sizes:
+    """Of a folder of Parquet parts, from what the files say about themselves."""
+    nodes, edges = ParquetParts(folder, "nodes"), ParquetParts(folder, "edges")
+    kinds = [kind for name, kind in nodes.columns.items() if name != id_columns(list(nodes.columns))[0]]
+    wide = sum(getattr(kind, "list_size", 1) if kind not in TEXTS else WIDTH for kind in kinds)
+    return Sizes(nodes.rows, 2 * edges.rows, wide, nodes.rows * wide, False, True, 2.0 * edges.rows / nodes.rows)
+
+
+PARTS: dict[str, tuple[float, str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {
+    "ids": (40.0, "copy", (100, 0, 0, 0), (40, 0, 0), (10, 0, 0)),
+}
+"""Stages of ``naq predict FOLDER``: measured seconds over work / rate, and the rate; then bytes of work for each node,
+number of a row of ``WIDTH`` at most, edge and number that edges fetch; of memory and of disk (all until then) for each
+node, number and edge."""
+
+
+def estimate_parts(sizes: Sizes, rates: Rates | None = None) -> Estimate:
+    """Stages of ``naq predict FOLDER``."""
+    rates, n = probe() if rates is None else rates, float(sizes.nodes)
+    numbers = n * min(WIDTH, sizes.features or WIDTH)
+    units, stages = (n, numbers, sizes.entries / 2, numbers * sizes.degree), []
+    for name, (factor, rate, work, memory, disk) in PARTS.items():
+        seconds, held, stored = (sum(map(mul, each, units)) for each in (work, memory, disk))
+        stages.append(Stage(name, factor * seconds / getattr(rates, rate), PROCESS + held, stored))
+    return Estimate("naq predict", sizes, tuple(stages))
 
 
 def _evaluation(s: Sizes, r: Rates, width: int) -> Stage:

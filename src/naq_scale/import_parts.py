@@ -116,6 +116,7 @@ def join_edges(
         indices = writer.array("adj_indices", index_type(nodes))
         for part in joined:
             indices.append(part["indices"][:])
+    shards.forget([*split, *joined])
 
 
 def _say_lost(edges: ParquetParts, columns: IdColumns, lost: np.ndarray, kept: int) -> None:
@@ -249,6 +250,9 @@ def describe_nodes(nodes: ParquetParts, columns: IdColumns, choice: Choice, labe
     compared = thin_out(np.arange(len(labels.nodes)), MOST_COMPARED)
     rows = np.union1d(sample, labels.nodes[compared])
     taken = nodes.take(rows, list(nodes.columns))
+    if columns.text:  # numbers that no table holds too
+        place = taken.column_names.index(columns.id)
+        taken = taken.set_column(place, columns.id, taken[columns.id].cast(pa.large_string()))
 
     def table_of(some: np.ndarray) -> Table:
         own = taken if len(some) == len(rows) else taken.take(pa.array(np.searchsorted(rows, some)))
@@ -261,7 +265,8 @@ def describe_nodes(nodes: ParquetParts, columns: IdColumns, choice: Choice, labe
     if choice.label is None and found.class_names is not None:
         notes.append(f"column {found.recipe['others'][0]!r} may hold classes: it is no feature; --label learns from it")
     if found.unused:
-        notes.append(f"columns that are no features: {', '.join(f'{one!r} ({why})' for one, why in found.unused.items())}")
+        reasons = ", ".join(f"{name!r} ({why})" for name, why in found.unused.items())
+        notes.append(f"columns that are no features: {reasons}")
     if matrix is not None:
         own = join_features(repeat_features(table_of(labels.nodes[compared]), found.recipe["columns"]))[0]
         graph = Graph(np.empty((2, 0), np.int64), own, nodes=len(compared), blocks=blocks, vocab=names)

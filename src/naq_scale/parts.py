@@ -26,6 +26,7 @@ SPLIT = 4
 """A row group is divided if it has more than so many times the rows of a piece, since reading begins at its start."""
 MOST_SAMPLED = 256
 """Row groups that a sample is taken from at most."""
+TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 _NUMBER = re.compile(r"(\D*)(\d+)")
 
 
@@ -190,7 +191,7 @@ def joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pa.types.is_null(one):
         return other
     kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (one, other)]
-    if all(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind) for kind in kinds):
+    if all(kind in TEXTS for kind in kinds):
         return pa.large_string()
     if all(map(pa.types.is_integer, kinds)):
         return pa.uint64() if pa.uint64() in kinds and all(map(pa.types.is_unsigned_integer, kinds)) else pa.int64()

@@ -38,7 +38,7 @@ from naq_scale.array_folder import MANIFEST
 from naq_scale.block_views import SPREADS, WIDTH, BlockViews, learn_views, views_of, weights_of_rows
 from naq_scale.blocks.shards import Arrays, Block, BlockArray, Shards
 from naq_scale.blocks.smoothing import start_tiles
-from naq_scale.cli import remove_shards, sharding_of
+from naq_scale.cli import processes_of, remove_shards, sharding_of
 from naq_scale.engines import make_engine
 from naq_scale.import_parts import ROWS, Described, IdColumns, describe_nodes, join_edges, number_nodes, start_of_nodes
 from naq_scale.mapped import open_graph
@@ -82,7 +82,6 @@ def predict_parts(
     _check_out(out, folder)
     checked_device(device)
     plan = sharding_of(engine, workers, address, shards)
-    processes = 1 if plan is None or plan.engine == "local" else plan.workers
     choice = Choice(label=label, ignore=tuple(ignore))
     with show_progress(str(out)) as listener:
 
@@ -90,7 +89,8 @@ def predict_parts(
             listener("shards", {"stage": step, "done": done, "total": total, "unit": "parts"})
 
         with make_engine(engine, workers, address) as chosen:
-            job = Job(folder, out, choice, seed, device, processes, plan.shards if plan else 8, chosen, tell)
+            count = plan.shards if plan else 8
+            job = Job(folder, out, choice, seed, device, processes_of(plan, chosen), count, chosen, tell)
             facts = job.run(labels)
     remove_shards(out)
     facts |= {"written": str(out)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -146,6 +147,135 @@ def test_edges_are_those_of_the_graph(tmp_path, monkeypatch):
     assert np.array_equal(found.adjacency.indices, graph.adjacency.indices)
 
 
+def rewritten(file: Path, **columns: Any) -> None:
+    """Other values or types of some columns."""
+    table = pq.read_table(file)
+    for name, values in columns.items():
+        made = values if isinstance(values, pa.Array | pa.ChunkedArray) else table[name].cast(values)
+        table = table.set_column(table.column_names.index(name), name, made)
+    pq.write_table(table, file, row_group_size=100)
+
+
+def test_parts_of_different_types_are_one_table(folder, answer, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "g"))
+    first, second, _ = sorted((copy / "nodes").iterdir())
+    ids = pq.read_table(first)["id"]
+    rewritten(first, id=ids.dictionary_encode(), **{"n 1": pa.float64()})
+    rewritten(second, id=pa.large_string())
+    rewritten(sorted((copy / "edges").iterdir())[1], source=pa.large_string())
+    found = predicted(copy, tmp_path / "out")
+    assert found["id"].to_pylist() == answer["id"].to_pylist()
+    assert found["class"].to_pylist() == answer["class"].to_pylist()
+
+
+@pytest.mark.parametrize("kinds", [(pa.int32(), pa.int64()), (pa.uint64(), pa.int64()), (pa.uint64(), pa.uint64())])
+def test_ids_of_any_whole_numbers_and_numbers_with_gaps(tmp_path, kinds):
+    graph, plain = planted(), np.random.default_rng(5).permutation(NODES)
+    whole = np.random.default_rng(0).integers(0, 9, NODES)
+    nodes = pa.table({"id": plain, "n": whole, "other": graph.features[:, 0]})
+    folder = write_parts(tmp_path / "g", graph, plain, nodes=nodes)
+    expected = predicted(folder, tmp_path / "expected")
+    shift = 1 << 63 if kinds[0] == kinds[1] else 0  # more than int64 holds
+    for name, columns in (("nodes", ["id"]), ("edges", ["source", "target"])):
+        for number, file in enumerate(sorted((folder / name).iterdir())):
+            table, kind = pq.read_table(file), kinds[min(number, 1)]
+            made = {one: pa.array([value + shift for value in table[one].to_pylist()], kind) for one in columns}
+            rewritten(file, **made)
+    head, *lines = (folder / "labels.csv").read_text().splitlines()
+    pairs = [line.split(",") for line in lines]
+    (folder / "labels.csv").write_text("\n".join([head, *(f"{int(a) + shift},{b}" for a, b in pairs)]))
+    gaps = sorted((folder / "nodes").iterdir())[1]
+    rewritten(gaps, n=pa.float64())  # as pandas writes them
+    found = predicted(folder, tmp_path / "out")
+    assert found["class"].to_pylist() == expected["class"].to_pylist()
+    assert found["id"].to_pylist() == [value + shift for value in plain.tolist()]
+
+
+def test_a_number_where_another_part_has_text_is_an_error(folder, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "g"))
+    with pytest.raises(DataError, match="'id' is int64 in part-00003"):
+        pq.write_table(pq.read_table(copy / "nodes" / "part-00002.parquet").slice(0, 0).set_column(
+            0, "id", pa.array([], pa.int64())), copy / "nodes" / "part-00003.parquet")  # fmt: skip
+        ParquetParts(copy, "nodes")
+
+
+def test_up_to_some_nodes_the_answer_is_the_classifiers(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(predicting, "IN_MEMORY", NODES)
+    found, graph = predicted(folder, tmp_path / "out"), planted()
+    some = np.concatenate([np.flatnonzero(graph.labels == c)[:10] for c in range(4)])
+    expected = naq.FewShotNodeClassifier().fit(graph.without_labels(), Labels.of(some, [
+        f"class {c}" for c in graph.labels[some]])).prediction()  # fmt: skip
+    assert found["class"].to_pylist() == expected.transduction.tolist()
+    free = ~found["given"].to_numpy()
+    assert np.array_equal(np.flatnonzero(free), expected.free)
+    assert np.allclose(found["probability"].to_numpy()[free], expected.probabilities.max(axis=1)[free], atol=1e-4)
+    summary = json.loads((tmp_path / "out" / "_summary.json").read_text())
+    assert "who the neighbours are" in summary["views"] and summary["nodes"] == NODES
+
+
+@pytest.mark.parametrize("most", [0, NODES])
+def test_a_column_that_tells_the_class_is_named(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(predicting, "IN_MEMORY", most)
+    graph, ids = planted(), node_ids(text=True)
+    nodes = {"id": ids, "n": graph.features[:, 0], "leak": [f"kind {c}" for c in graph.labels]}
+    nodes["code"] = [f"x{i}" for i in range(NODES)]
+    folder = write_parts(tmp_path / "g", graph, ids, nodes=pa.table(nodes))
+    with pytest.warns(UserWarning) as caught:
+        predicted(folder, tmp_path / "out")
+    told = [str(one.message) for one in caught]
+    assert any("'leak' alone tells the class of 100%" in one for one in told)
+    assert any("no features: 'code'" in one for one in told)
+
+
+def test_many_labels_are_drawn_by_class(monkeypatch):
+    monkeypatch.setattr(predicting, "MOST_LABELS", 1000)
+    own = np.repeat([0, 1, 2], [30_000, 9_990, 10])
+    labels = Labels(np.arange(40_000), np.array(["a", "b", "c"]), np.random.default_rng(0).permutation(own))
+    drawn = predicting.drawn_labels(labels)
+    assert np.bincount(drawn.class_index).tolist() == [750, 249, 10]
+    assert np.array_equal(labels.class_index[drawn.nodes], drawn.class_index)
+    assert predicting.drawn_labels(drawn) is not labels and len(np.unique(drawn.nodes)) == 1009
+
+
+def test_more_labels_than_are_learned_from_are_all_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(predicting, "MOST_LABELS", 200)
+    graph, ids = planted(), node_ids(text=False)
+    nodes = pa.table({"id": ids, "kind": [f"class {c}" for c in graph.labels], "n": graph.features[:, 0]})
+    found = predicted(write_parts(tmp_path / "g", graph, ids, nodes=nodes), tmp_path / "out", labels=None, label="kind")
+    assert found["given"].to_numpy().all()
+    assert found["class"].to_pylist() == [f"class {c}" for c in graph.labels]
+
+
+def test_labels_that_do_not_fit_into_memory_are_an_error(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("naq.device.room", lambda: 1e8)
+    monkeypatch.setattr(predicting, "BYTES_OF_LABEL", 3e6)
+    with pytest.raises(OptionError, match=r"40 labels of 4 classes needs 0\.1 GB"):
+        predicted(folder, tmp_path / "out")
+
+
+def test_a_full_disk_is_one_sentence_and_the_command_goes_on(folder, answer, tmp_path, monkeypatch):
+    real, calls = sharded.FolderWriter.array, [0]
+
+    def full(*given: Any, **more: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 6:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*given, **more)
+
+    monkeypatch.setattr(sharded.FolderWriter, "array", full)
+    with pytest.raises(NaqError, match="No space left on device; free some space"):
+        predicted(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert same(predicted(folder, tmp_path / "out"), answer)
+
+
+def test_columns_at_once_change_only_what_is_held(folder, answer, tmp_path, monkeypatch):
+    monkeypatch.setattr(block_views, "columns_that_fit", lambda nodes, width: 10)
+    found = predicted(folder, tmp_path / "out")
+    assert found["class"].equals(answer["class"])
+    assert np.abs(found["probability"].to_numpy() - answer["probability"].to_numpy()).max() < 1e-5
+
+
 @pytest.mark.parametrize("kind", ["numbers", "text", "dictionary"])
 def test_ids_find_their_rows(kind):
     random = np.random.default_rng(0)
@@ -262,6 +392,9 @@ def test_nodes_without_features(tmp_path):
     assert right.mean() > 0.6
 
 
+STRANGE = {"large": "99999999999999999999", "digit": "²", "very large": "9" * 5000}
+
+
 def broken(folder: Path, how: str) -> None:
     """Change something in the parts."""
     nodes, edges = ([folder / name / f"part-{k:05d}.parquet" for k in range(3)] for name in ("nodes", "edges"))
@@ -290,6 +423,12 @@ def broken(folder: Path, how: str) -> None:
     elif how == "label of no node":
         with (folder / "labels.csv").open("a") as file:
             file.write("nobody,class 1\nnobody else,class 2\n")
+    elif how in STRANGE:
+        with (folder / "labels.csv").open("a") as file:
+            file.write(f"{STRANGE[how]},class 1\n")
+    elif how == "no edges":
+        for one in edges:
+            pq.write_table(pq.read_table(one).slice(0, 0), one)
     elif how == "two classes":
         first = (folder / "labels.csv").read_text().splitlines()[1].split(",")[0]
         with (folder / "labels.csv").open("a") as file:
@@ -299,9 +438,18 @@ def broken(folder: Path, how: str) -> None:
         (folder / "labels.csv").write_text("\n".join([lines[0], *(one for one in lines if "class 1" in one)]))
 
 
+@pytest.mark.parametrize("how", STRANGE)
+def test_labels_of_no_number(tmp_path, how):
+    copy = write_parts(tmp_path / "g", planted(), node_ids(text=False))
+    broken(copy, how)
+    with pytest.raises(NaqError, match=r"line 42: .*there is no node"):
+        predicted(copy, tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("how", "told"),
     [
+        ("no edges", "no rows of edges"),
         ("missing part", "00001"),
         ("no nodes", "nodes"),
         ("other column", "'vector"),
