@@ -228,22 +228,32 @@ def sizes_of_parts(folder: Path) -> Sizes:
     return Sizes(nodes.rows, 2 * edges.rows, wide, nodes.rows * wide, False, True, 2.0 * edges.rows / nodes.rows)
 
 
-PARTS: dict[str, tuple[float, str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {
-    "ids": (40.0, "copy", (100, 0, 0, 0), (40, 0, 0), (10, 0, 0)),
+MEASURED = Rates(gather=16.8e9, matmul=94e9, copy=13.9e9, steps=2.1e4)
+"""Of one core of the machine that :data:`PARTS` were measured on, at a million nodes (docs/scale.md)."""
+PARTS: dict[str, tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {
+    "ids": ("copy", (2e8, 1500, 0, 0, 0), (1e8, 45, 0, 0), (0, 16, 0, 0)),
+    "sample of features": ("copy", (1e9, 0, 3, 0, 0), (7e8, 45, 0, 0), (0, 16, 0, 0)),
+    "edges": ("copy", (0, 0, 0, 860, 0), (5e8, 45, 0, 0), (0, 24, 0, 32)),
+    "features": ("copy", (0, 0, 50, 0, 0), (9e8, 0, 0, 0), (0, 28, 4, 8)),
+    "smoothing": ("gather", (0, 0, 0, 0, 2.5), (5e8, 28, 12, 0), (0, 28, 8, 8)),
+    "neighbours": ("gather", (0, 0, 0, 0, 2.0), (5e8, 28, 12, 0), (0, 40, 16, 8)),
+    "views": ("matmul", (9e9, 0, 0, 0, 0), (1e9, 0, 0, 0), (0, 40, 16, 8)),
+    "labels": ("matmul", (8e8, 0, 0, 0, 0), (9e8, 8, 0, 0), (0, 40, 16, 8)),
+    "predictions": ("matmul", (0, 0, 83, 0, 0), (9e8, 0, 0, 0), (0, 80, 16, 8)),
 }
-"""Stages of ``naq predict FOLDER``: measured seconds over work / rate, and the rate; then bytes of work for each node,
-number of a row of ``WIDTH`` at most, edge and number that edges fetch; of memory and of disk (all until then) for each
-node, number and edge."""
+"""Stages of ``naq predict FOLDER``: the rate that decides; nanoseconds at all, for each node, number of its row, edge
+and number that an edge fetches; bytes of memory, and on disk with all that was there before, of the first four."""
 
 
 def estimate_parts(sizes: Sizes, rates: Rates | None = None) -> Estimate:
     """Stages of ``naq predict FOLDER``."""
     rates, n = probe() if rates is None else rates, float(sizes.nodes)
     numbers = n * min(WIDTH, sizes.features or WIDTH)
-    units, stages = (n, numbers, sizes.entries / 2, numbers * sizes.degree), []
-    for name, (factor, rate, work, memory, disk) in PARTS.items():
-        seconds, held, stored = (sum(map(mul, each, units)) for each in (work, memory, disk))
-        stages.append(Stage(name, factor * seconds / getattr(rates, rate), PROCESS + held, stored))
+    units, stages = (1.0, n, numbers, sizes.entries / 2, numbers * sizes.degree), []
+    for name, (rate, *costs) in PARTS.items():
+        nanoseconds, held, stored = (sum(map(mul, each, units)) for each in costs)
+        seconds = 1e-9 * nanoseconds * getattr(MEASURED, rate) / getattr(rates, rate)
+        stages.append(Stage(name, seconds, PROCESS + held, stored))
     return Estimate("naq predict", sizes, tuple(stages))
 
 
