@@ -82,7 +82,9 @@ def write_board() -> None:
         rows.append(cells)
     table = markdown(["method", *(f"{graph}, {sizes[graph]:,} nodes" for graph in GRAPHS)], rows)
     note = f"Accuracy, %, of {' and '.join(map(str, SHOTS))} labels of every class; processor seconds and memory. "
-    write_between(DOCS / "scale.md", "board", f"{table}\n\n{note}Bold: no other method is both faster and more accurate.")
+    write_between(
+        DOCS / "scale.md", "board", f"{table}\n\n{note}Bold: no other method is both faster and more accurate."
+    )
 
 
 if __name__ == "__main__":
