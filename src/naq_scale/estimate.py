@@ -229,17 +229,17 @@ def sizes_of_parts(folder: Path) -> Sizes:
 
 
 MEASURED = Rates(gather=16.8e9, matmul=94e9, copy=13.9e9, steps=2.1e4)
-"""Of one core of the machine that :data:`PARTS` were measured on, at a million nodes (docs/scale.md)."""
+"""Of one core of the machine that :data:`PARTS` were measured on, at ten million nodes (docs/scale.md)."""
 PARTS: dict[str, tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {
-    "ids": ("copy", (2e8, 1500, 0, 0, 0), (1e8, 45, 0, 0), (0, 16, 0, 0)),
-    "sample of features": ("copy", (1e9, 0, 3, 0, 0), (7e8, 45, 0, 0), (0, 16, 0, 0)),
-    "edges": ("copy", (0, 0, 0, 860, 0), (5e8, 45, 0, 0), (0, 24, 0, 32)),
-    "features": ("copy", (0, 0, 50, 0, 0), (9e8, 0, 0, 0), (0, 28, 4, 8)),
-    "smoothing": ("gather", (0, 0, 0, 0, 2.5), (5e8, 28, 12, 0), (0, 28, 8, 8)),
-    "neighbours": ("gather", (0, 0, 0, 0, 2.0), (5e8, 28, 12, 0), (0, 40, 16, 8)),
-    "views": ("matmul", (9e9, 0, 0, 0, 0), (1e9, 0, 0, 0), (0, 40, 16, 8)),
-    "labels": ("matmul", (8e8, 0, 0, 0, 0), (9e8, 8, 0, 0), (0, 40, 16, 8)),
-    "predictions": ("matmul", (0, 0, 83, 0, 0), (9e8, 0, 0, 0), (0, 80, 16, 8)),
+    "ids": ("copy", (2e8, 170, 0, 0, 0), (1e8, 20, 0, 0), (0, 16, 0, 0)),
+    "sample of features": ("copy", (1e9, 0, 13, 0, 0), (5e8, 20, 0, 0), (0, 16, 0, 0)),
+    "edges": ("copy", (0, 0, 0, 480, 0), (4e8, 20, 0, 0), (0, 24, 0, 32)),
+    "features": ("copy", (0, 0, 57, 0, 0), (8e8, 0, 0, 0), (0, 28, 4, 8)),
+    "smoothing": ("gather", (0, 0, 0, 0, 3.8), (1e8, 28, 12, 0), (0, 28, 8, 8)),
+    "neighbours": ("gather", (0, 0, 0, 0, 2.1), (1e8, 28, 12, 0), (0, 40, 16, 8)),
+    "views": ("matmul", (1e10, 0, 0, 0, 0), (9e8, 0, 0, 0), (0, 40, 16, 8)),
+    "labels": ("matmul", (4e8, 350, 0, 0, 0), (8e8, 8, 0, 0), (0, 40, 16, 8)),
+    "predictions": ("matmul", (0, 0, 89, 0, 0), (8e8, 0, 0, 0), (0, 80, 16, 8)),
 }
 """Stages of ``naq predict FOLDER``: the rate that decides; nanoseconds at all, for each node, number of its row, edge
 and number that an edge fetches; bytes of memory, and on disk with all that was there before, of the first four."""

@@ -111,7 +111,7 @@ def test_an_estimate_of_parts_grows_with_nodes_edges_and_columns():
     one, rates = SIZES, model.MEASURED
     found = model.estimate_parts(one, rates)
     stages = {stage.name: stage for stage in found.stages}
-    assert stages["smoothing"].seconds == pytest.approx(2.5e-9 * 20e6 * 64)
+    assert stages["smoothing"].seconds == pytest.approx(1e-9 * model.PARTS["smoothing"][1][4] * 20e6 * 64)
     assert stages["smoothing"].disk == pytest.approx(28e6 + 8 * 64e6 + 8 * 10e6)
     large = replace(one, nodes=10_000_000, entries=200_000_000)
     ten = {stage.name: stage for stage in model.estimate_parts(large, rates).stages}
