@@ -38,7 +38,7 @@ from naq_scale.lanes import add_rows, line_aligned
 from naq_scale.tiles import columns_that_fit, new_mapped
 
 WIDTH = 128
-"""Columns of the start at most. As good as 384 on eight graphs (docs/scale.md)."""
+"""Columns of the start at most; in memory there are 384."""
 STEPS = 10
 PAIRED, AGREED = 1 << 15, 1 << 13
 """Nodes of the sample whose neighbours in it are sought, and whose edges are compared with the features."""
