@@ -21,16 +21,7 @@ from naq.classifier.confidence import Pool
 from naq.classifier.estimator import UNLIKE
 from naq.classifier.views import View, join, means, thin_out
 from naq.embedders.closed_form import AGREES, ClosedForm
-from naq.embedders.smoothing import (
-    OUTLIER,
-    ROUNDING,
-    balance,
-    in_usual_units,
-    on_device,
-    smoothed,
-    unit,
-    usual_units,
-)
+from naq.embedders.smoothing import OUTLIER, ROUNDING, balance, in_usual_units, on_device, smoothed, unit, usual_units
 from naq.graph import Graph
 from naq_scale.blocks.shards import Arrays, Block, BlockArray, Bounds, Shards, below
 from naq_scale.blocks.smoothing import smooth_tile

@@ -46,14 +46,14 @@ def keys_of(column: pa.ChunkedArray, text: bool) -> tuple[np.ndarray, np.ndarray
     return hash_texts(offsets, content), missing
 
 
-def find_ids(names: Sequence[str], keys: np.ndarray, slots: np.ndarray, text: bool) -> np.ndarray:
-    """(names,) int64 the row of each id as a person writes it, -1 if there is none."""
+def find_ids(names: Sequence[str], keys: np.ndarray, slots: np.ndarray, text: bool) -> list[int]:
+    """The row of each id as a person writes it, -1 if there is none."""
     fits = [row for row, name in enumerate(names) if text or _is_int64(name)]
     found = np.full(len(names), -1)
     if fits:
         wanted = pa.chunked_array([pa.array([names[row] for row in fits], pa.string())])
         found[fits] = find_rows(keys, slots, keys_of(wanted if text else wanted.cast(pa.int64()), text)[0])
-    return found
+    return found.tolist()
 
 
 def _is_int64(name: str) -> bool:

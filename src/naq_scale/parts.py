@@ -18,7 +18,7 @@ from naq.errors import DataError
 from naq.files import file_of
 from naq.graph import Graph
 from naq.io.readers import Reader
-from naq.io.tables.reading import PARQUET_SUFFIXES, readable_parquet
+from naq.io.tables.reading import PARQUET_SUFFIXES, parquet_parts, readable_parquet
 
 BATCH = 1 << 17
 """Rows that are read at once."""
@@ -49,11 +49,8 @@ class PartsReader(Reader):
 
 def part_files(folder: Path, table: str) -> list[Path]:
     """The Parquet files of ``nodes`` or ``edges``, by name: in a folder of that name, or files that begin with it."""
-    found = (folder / table).rglob("*") if (folder / table).is_dir() else folder.glob(f"{table}*")
-    ends = (one for one in found if one.suffix.lower() in PARQUET_SUFFIXES and one.is_file())
-    return sorted(
-        one for one in ends if not any(name.startswith((".", "_")) for name in one.parts[len(folder.parts) :])
-    )
+    beside = (one for one in sorted(folder.glob(f"{table}*")) if one.suffix.lower() in PARQUET_SUFFIXES)
+    return parquet_parts(folder / table) or [one for one in beside if one.is_file()]
 
 
 class ParquetParts:

@@ -149,6 +149,7 @@ class Job:
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
         began, clock = time.time(), time.perf_counter()
+        self._tell(name, 0, 1)
         yield
         self.stages.append({"stage": name, "began": began, "seconds": time.perf_counter() - clock})
 

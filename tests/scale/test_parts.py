@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import pytest
 import scipy.sparse as sp
 
 import naq
+from measuring import processes_below
 from naq.classifier.confidence import predict
 from naq.classifier.labels import Labels
 from naq.classifier.views import join
@@ -351,6 +354,30 @@ def test_a_killed_worker_repeats_its_shards(folder, answer, tmp_path):
                 killed += 1
     assert process.returncode == 0 and killed
     assert same(pq.read_table(out), answer)
+
+
+def test_lost_workers_of_a_cluster_repeat_their_shards(folder, answer, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setattr(import_parts, "ROWS", 100)
+    killed, done = list[int](), threading.Event()
+
+    def kill() -> None:
+        while not done.is_set() and len(killed) < 2:
+            for one in set(processes_below(os.getpid())) - set(killed):
+                with contextlib.suppress(OSError):
+                    if Path(f"/proc/{one}/cmdline").read_bytes().startswith(b"ray::write_part"):
+                        os.kill(one, signal.SIGKILL)
+                        killed.append(one)
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found = predicted(folder, tmp_path / "out", engine="ray")
+    finally:
+        done.set()
+        killer.join()
+    assert killed and same(found, answer)
 
 
 def test_less_memory_means_smaller_blocks(folder, answer, tmp_path, monkeypatch):
