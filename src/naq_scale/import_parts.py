@@ -270,7 +270,9 @@ def describe_nodes(nodes: ParquetParts, columns: IdColumns, choice: Choice, labe
     if matrix is not None:
         own = join_features(repeat_features(table_of(labels.nodes[compared]), found.recipe["columns"]))[0]
         graph = Graph(np.empty((2, 0), np.int64), own, nodes=len(compared), blocks=blocks, vocab=names)
-        notes += class_columns(graph, np.arange(len(compared)), labels.values[compared].astype(np.str_))
+        notes += class_columns(
+            graph, np.arange(len(compared)), labels.classes[labels.class_index[compared]].astype(np.str_)
+        )
     return Described(sample, found.recipe, features, notes)
 
 

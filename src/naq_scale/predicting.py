@@ -207,6 +207,8 @@ class Job:
             views = learn_views(stored, described.sample, graph, few=few, seed=self.seed, device=self.device)
         with self._stage("labels"), torch.no_grad():
             made, some = views_of(views, stored), drawn_labels(given)
+            if len(some.nodes) < len(given.nodes):
+                warn(f"{len(given.nodes):,} labels: {len(some.nodes):,} of them, drawn by class, are learned from.")
             needed = len(some.nodes) * (BYTES_OF_LABEL + 56.0 * (len(made) + 2) * len(some.classes))
             what = f"a prediction from {len(some.nodes):,} labels of {len(some.classes):,} classes"
             require(needed, what, "join classes or give fewer labels")
@@ -215,7 +217,7 @@ class Job:
             return self._score(pool, given, views, stored, shards)
 
     def _tile(self, width: int) -> int:
-        """Columns that are smoothed at once, as many as fit when the command is first started."""
+        """Columns of a tile, as many as fit when the command is first started."""
         file = self.work / f"tile-{self.key}.json"
         if not file.is_file():
             each, fits = -(-width // self._processes), columns_that_fit(self.nodes.rows * self._processes, width)

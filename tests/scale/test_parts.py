@@ -244,7 +244,9 @@ def test_more_labels_than_are_learned_from_are_all_given(tmp_path, monkeypatch):
     monkeypatch.setattr(predicting, "MOST_LABELS", 200)
     graph, ids = planted(), node_ids(text=False)
     nodes = pa.table({"id": ids, "kind": [f"class {c}" for c in graph.labels], "n": graph.features[:, 0]})
-    found = predicted(write_parts(tmp_path / "g", graph, ids, nodes=nodes), tmp_path / "out", labels=None, label="kind")
+    folder = write_parts(tmp_path / "g", graph, ids, nodes=nodes)
+    with pytest.warns(UserWarning, match="900 labels: "):
+        found = predicted(folder, tmp_path / "out", labels=None, label="kind")
     assert found["given"].to_numpy().all()
     assert found["class"].to_pylist() == [f"class {c}" for c in graph.labels]
 
