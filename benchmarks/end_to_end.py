@@ -1,16 +1,18 @@
 """From Parquet parts to a class for every node: ``naq predict`` in a process of its own, by stages.
 
-    python benchmarks/end_to_end.py --folder FOLDER [--nodes 100000 1000000] [--engine processes --workers 2]
+    python benchmarks/end_to_end.py --folder FOLDER [--nodes 300000 1000000] [--engine processes --workers 2]
+    python benchmarks/end_to_end.py --folder FOLDER --side-by-side     # vectors of a list of edges, next to pycleora
+    python benchmarks/end_to_end.py --folder FOLDER --debian     # the bundled graph from CSV, and naq run
     python benchmarks/end_to_end.py --page     # the tables and the plot of docs/scale.md from the results
-    python benchmarks/end_to_end.py --folder FOLDER --side-by-side     # vectors, next to pycleora
 
 The graph has 10 edges per node, power-law degrees, 64 columns and 10 classes, 100 labels of each. Neither its features
 nor its edges alone tell the classes. Parts are written once (``--folder`` keeps them: 5 GB at ten million nodes) and
 not counted. Of every stage: seconds, CPU seconds and the largest anonymous memory of all its processes; pages of files
-can be dropped, and are not counted. On a machine that others use, compare CPU seconds.
+can be dropped, and are not counted. On a machine that others use, compare CPU seconds. Up to 200,000 nodes the
+classifier of graphs in memory answers, so its stages are others.
 
-``--side-by-side``: vectors of 64 columns of a graph without features, 2 million nodes and 5 million edges in a list of
-pairs: pycleora (4 iterations) and smoothing of random vectors as often, by turns, three times each.
+``--side-by-side``: vectors of 64 columns of a graph without features, 2 million nodes and 5 million edges in a file of
+pairs that both read: pycleora (``embed_fast``, 4 iterations) and smoothing of random vectors as often, by turns.
 """
 
 from __future__ import annotations
@@ -29,9 +31,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from generate import PIECE, ROWS, draw_classes, draw_pairs
-from measuring import DOCS, RESULTS, anonymous_bytes, machine, markdown, naq_command, processes_below, write_between
+from measuring import (
+    DOCS,
+    RESULTS,
+    anonymous_bytes,
+    in_new_process,
+    machine,
+    markdown,
+    naq_command,
+    processes_below,
+    run_measured,
+    write_between,
+)
+from naq import load
 from naq.files import write_json
 from naq.random import stream
 
@@ -143,84 +158,166 @@ def _predictions(out: Path) -> Any:
         start += len(table)
 
 
-def side_by_side(nodes: int = 2_000_000, edges: int = 5_000_000) -> dict[str, Any]:
-    """Seconds of both from a list of pairs in memory, by turns."""
+def side_by_side(folder: Path, nodes: int = 2_000_000, edges: int = 5_000_000, turns: int = 2) -> dict[str, Any]:
+    """Seconds of both from one file of edges, each in a process of its own, which has compiled what it compiles."""
     from importlib.metadata import version
 
-    import pycleora
-
-    from naq.graph import Graph
-    from naq_scale.blocks.smoothing import smooth_tile
-    from naq_scale.lanes import line_aligned
-
-    ends = stream(0, "road").integers(0, nodes, (2, edges))
-    lines = [f"{a} {b}" for a, b in ends.T.tolist()]
-
-    def ours() -> np.ndarray:
-        graph = Graph(ends, nodes=nodes)
-        rows = line_aligned((nodes, COLUMNS))
-        rows[:] = stream(0, "start").standard_normal((nodes, COLUMNS), dtype=np.float32)
-        return smooth_tile(graph, (rows, line_aligned(rows.shape), line_aligned(rows.shape)), 4)
-
-    def theirs() -> np.ndarray:
-        matrix = pycleora.SparseMatrix.from_iterator(iter(lines), columns="complex::reflexive::node")
-        rows = matrix.initialize_deterministically(feature_dim=COLUMNS)
-        for _ in range(4):
-            rows = matrix.left_markov_propagate(rows)
-            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows
-
+    for name, count in (("road", nodes), ("small", 1000)):
+        ends = stream(0, "road").integers(0, count, (2, edges * count // nodes))
+        (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in ends.T.tolist()))
     found: dict[str, list[dict[str, float]]] = {"naq": [], "pycleora": []}
-    for turn in range(4):
-        for name, make in (("naq", ours), ("pycleora", theirs)):
-            clock, cpu = time.perf_counter(), time.process_time()
-            make()
-            row = {"seconds": round(time.perf_counter() - clock, 2), "cpu_seconds": round(time.process_time() - cpu, 2)}
-            if turn:  # the first compiles
-                found[name].append(row)
-            print(name, row, flush=True)
+    for _ in range(turns):
+        for name, runs in found.items():
+            runs.append(in_new_process(vectors_of_file, name, str(folder)))
+            print(name, runs[-1], flush=True)
     return {"nodes": nodes, "edges": edges, **machine(), "version": version("pycleora"), "runs": found}
 
 
-def page(results: list[dict[str, Any]]) -> str:
-    """A row per stage, a column per size, and the slope over the sizes."""
-    own = sorted((row for row in results if row["engine"] == "one process"), key=lambda row: row["nodes"])
-    sizes = [row["nodes"] for row in own]
+def vectors_of_file(name: str, folder: str) -> dict[str, float]:
+    for file in ("small", "road"):
+        clock, cpu = time.perf_counter(), time.process_time()
+        {"naq": our_vectors, "pycleora": their_vectors}[name](Path(folder, f"{file}.tsv"))
+    spent = {"seconds": time.perf_counter() - clock, "cpu_seconds": time.process_time() - cpu}
+    return {key: round(value, 2) for key, value in spent.items()}
+
+
+def our_vectors(file: Path) -> np.ndarray:
+    from naq.io import load_tables
+    from naq_scale.blocks.smoothing import smooth_tile
+    from naq_scale.lanes import line_aligned
+
+    graph = load_tables(file).graph
+    rows = line_aligned((graph.num_nodes, COLUMNS))
+    rows[:] = stream(0, "start").standard_normal(rows.shape, dtype=np.float32)
+    return smooth_tile(graph, (rows, line_aligned(rows.shape), line_aligned(rows.shape)), 4)
+
+
+def their_vectors(file: Path) -> np.ndarray:
+    import pycleora
+
+    matrix = pycleora.SparseMatrix.from_files([str(file)], "complex::reflexive::node")
+    found: np.ndarray = matrix.embed_fast(COLUMNS, 4)
+    return found
+
+
+def debian(folder: Path) -> dict[str, Any]:
+    """Processor and other seconds of ``naq predict`` from CSV files, and of ``naq run``, on the bundled graph."""
+    graph = load("debian")
+    assert graph.names is not None and graph.vocab is not None and graph.labels is not None
+    rows, columns = graph.features.nonzero()
+    words = [
+        " ".join(part) for part in np.split(graph.vocab[columns], np.searchsorted(rows, range(1, len(graph.names))))
+    ]
+    known = np.concatenate([np.flatnonzero(graph.labels == c)[:10] for c in range(graph.num_classes)])
+    one, two = graph.adjacency.nonzero()
+    tables: dict[str, dict[str, Any]] = {
+        "nodes": {"id": graph.names, "text": words},
+        "edges": {"source": graph.names[one[one < two]], "target": graph.names[two[one < two]]},
+        "labels": {"node": graph.names[known], "class": np.asarray(graph.class_names)[graph.labels[known]]},
+    }
+    for name, table in tables.items():
+        csv.write_csv(pa.table(table), folder / f"{name}.csv")
+    files = [folder / "edges.csv", "--nodes", folder / "nodes.csv", "--labels", folder / "labels.csv"]
+    commands = {
+        "naq predict, from CSV": ["predict", *files, "--out", folder / "predicted.csv"],
+        "naq run debian": ["run", "debian"],
+    }
+    found: dict[str, Any] = dict(machine())
+    for name, words_of_it in commands.items():
+        cost = run_measured(naq_command(*words_of_it), folder / "debian.log", cwd=folder)
+        if cost.status:
+            raise SystemExit(cost.errors)
+        found[name] = {key: round(getattr(cost, key), 2) for key in ("seconds", "cpu_seconds", "gigabytes")}
+    return found
+
+
+def draw(results: list[dict[str, Any]]) -> None:
+    """CPU seconds and memory of each stage over nodes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(11, 4.2), layout="constrained")
+    for axes, key, title in zip(figure.subplots(1, 2), ("cpu_seconds", "gigabytes"), ("CPU seconds", "memory, GB")):
+        for name in stages_of(results):
+            own = [row for row in results if name in row["stages"]]
+            values = [max(row["stages"][name][key], 0.01) for row in own]
+            axes.loglog([row["nodes"] for row in own], values, "o-", ms=4, label=name)
+        axes.set(xlabel="nodes", ylabel=title)
+        axes.grid(alpha=0.3)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.savefig(DOCS / "predict.png", dpi=110)
+
+
+def stages_of(results: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in results[::-1] for name in row["stages"]))
+
+
+def page(known: dict[str, Any]) -> str:
+    """A row per stage, a column per size, and the slope over the sizes that have it; then what else was measured."""
+    own = sorted((row for row in known["runs"] if row["engine"] == "one process"), key=lambda row: row["nodes"])
+    draw(own)
     rows = []
-    for name in [*own[0]["stages"], "together"]:
-        found = [row["whole"] if name == "together" else row["stages"][name] for row in own]
-        cells = [f"{one['seconds']:,.1f} ({one['cpu_seconds']:,.1f}), {one['gigabytes']:.2f}" for one in found]
-        spent = [max(one["cpu_seconds"], 0.01) for one in found]
-        slope = np.polyfit(np.log(sizes), np.log(spent), 1)[0] if len(own) > 1 else float("nan")
-        rows.append([name, *cells, f"{slope:.2f}"])
-    table = markdown(["stage", *(f"{size / 1e6:g} M nodes" for size in sizes), "slope"], rows)
+    for name in [*stages_of(own), "together"]:
+        found = [row["whole"] if name == "together" else row["stages"].get(name) for row in own]
+        there = [(row["nodes"], max(one["cpu_seconds"], 0.01)) for row, one in zip(own, found) if one]
+        slope = np.polyfit(*np.log(there).T, 1)[0] if len(there) > 1 and name != "together" else float("nan")
+        rows.append([name, *map(shown, found), "" if np.isnan(slope) else f"{slope:.2f}"])
+    table = markdown(["stage", *(f"{row['nodes'] / 1e6:g} M nodes" for row in own), "slope"], rows)
     facts = [
         f"{row['nodes'] / 1e6:g} M: {100 * row['accuracy']:.1f} % right, {100 * row['expected']:.1f} % expected, load "
         f"{row['load_average'][0]} to {row['load_average'][1]}"
         for row in own
     ]
-    last = f"{own[-1]['cores']} cores, {own[-1]['memory_gibibytes']:g} GiB. {'; '.join(facts)}."
-    return f"{table}\n\nSeconds (CPU seconds), memory in GB; slope of CPU seconds over nodes on log-log axes. {last}"
+    last = f"{own[-1]['cores']} cores, {own[-1]['memory_gibibytes']:g} GiB, {own[-1]['threads']} thread(s)."
+    parts = [table, f"Seconds (CPU seconds), memory in GB; slope of CPU seconds over nodes on log-log axes. {last}"]
+    parts += ["; ".join(facts) + ".", "![CPU seconds and memory of each stage of naq predict over nodes](predict.png)"]
+    if given := known.get("side by side"):
+        cells = [
+            [name, *(f"{one['seconds']} ({one['cpu_seconds']})" for one in runs)]
+            for name, runs in given["runs"].items()
+        ]
+        what = f"{given['nodes']:,} nodes and {given['edges']:,} edges, file to vectors; pycleora {given['version']}"
+        parts += [markdown(["", *(f"turn {k + 1}" for k in range(len(cells[0]) - 1))], cells)]
+        parts += [f"Seconds (CPU seconds): {what}, load {given['load_average']}."]
+    if given := known.get("debian"):
+        cells = [[name, shown(one)] for name, one in given.items() if isinstance(one, dict)]
+        parts += [
+            markdown(["the bundled graph", ""], cells),
+            f"Seconds (CPU seconds), GB; load {given['load_average']}.",
+        ]
+    return "\n\n".join(parts)
+
+
+def shown(cost: dict[str, float] | None) -> str:
+    if cost is None:
+        return "–"
+    return f"{cost['seconds']:,.1f} ({cost['cpu_seconds']:,.1f}), {cost['gigabytes']:.2f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="where the parts and predictions are kept")
-    parser.add_argument("--nodes", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--nodes", type=int, nargs="+", default=[300_000, 1_000_000])
     parser.add_argument("--engine", default="local")
     parser.add_argument("--workers", default="2")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--side-by-side", action="store_true")
+    parser.add_argument("--debian", action="store_true")
     parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
     known = json.loads(RESULT.read_text()) if RESULT.exists() else {"runs": []}
     if given.page:
-        write_between(DOCS / "scale.md", "end-to-end", page(known["runs"]))
+        write_between(DOCS / "scale.md", "end-to-end", page(known))
         return
-    if given.side_by_side:
-        known["side by side"] = side_by_side()
-    elif given.folder is None:
+    if given.folder is None:
         parser.error("--folder is missing: it keeps the parts and the predictions.")
+    given.folder.mkdir(parents=True, exist_ok=True)
+    if given.side_by_side:
+        known["side by side"] = side_by_side(given.folder)
+    elif given.debian:
+        known["debian"] = debian(given.folder)
     else:
         engine = [] if given.engine == "local" else ["--engine", given.engine, "--workers", given.workers]
         for nodes in given.nodes:

@@ -7,7 +7,9 @@ made when they are read, on any device. With no more nodes than the sample has, 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -33,9 +35,10 @@ from naq.graph import Graph
 from naq_scale.blocks.shards import Arrays, Block, BlockArray, Bounds, Shards, below
 from naq_scale.blocks.smoothing import smooth_tile
 from naq_scale.lanes import add_rows, line_aligned
+from naq_scale.tiles import columns_that_fit, new_mapped
 
 WIDTH = 128
-"""Columns of the start at most. As good as 384 on eight graphs (docs/scale.md)."""
+"""Columns of the start at most; in memory there are 384."""
 STEPS = 10
 PAIRED, AGREED = 1 << 15, 1 << 13
 """Nodes of the sample whose neighbours in it are sought, and whose edges are compared with the features."""
@@ -54,13 +57,13 @@ Stored = dict[str, BlockArray]
 
 def smooth_rows(stored: Stored, graph: Graph, shards: Shards, device: str) -> Stored:
     """``smooth``: the start, smoothed over the edges, tile by tile."""
-    made = shards.run(_smooth, *_tiles(stored, device), stored)
+    made = shards.run(_smooth, *_tiles(stored, shards, device), stored)
     return {"smooth": BlockArray([[part["smooth"] for part in made]])}
 
 
 def walk_rows(stored: Stored, graph: Graph, shards: Shards, device: str) -> Stored:
     """``near`` and ``far``: means of the features of neighbours, and of theirs; ``degrees``."""
-    made = shards.run(_walk, *_tiles(stored, device), {name: stored[name] for name in ("start", "length")})
+    made = shards.run(_walk, *_tiles(stored, shards, device), {name: stored[name] for name in ("start", "length")})
     logs = {"logs": np.log1p(graph.degrees).astype(np.float32)}
     degrees = shards.by_rows(_degrees, graph.num_nodes, {"block": 1 << 16}, logs)
     found = {name: BlockArray([[part[name] for part in made]]) for name in ("near", "far")}
@@ -71,18 +74,19 @@ SPREADS: dict[str, Callable[[Stored, Graph, Shards, str], Stored]] = {"smoothing
 """What goes along edges, from rows that are stored to others."""
 
 
-def _tiles(stored: Stored, device: str) -> tuple[Bounds, dict[str, Any]]:
+def _tiles(stored: Stored, shards: Shards, device: str) -> tuple[Bounds, dict[str, Any]]:
     line = stored["start"].grid[0]
-    columns = max(array.shape[1] for array in line)
+    widest, nodes = max(array.shape[1] for array in line), stored["start"].shape[0]
+    columns = columns_that_fit(nodes * shards.processes, widest)
     return [(number, number + 1) for number in range(len(line))], {"columns_at_once": columns, "device": device}
 
 
-def _tile(block: Block) -> np.ndarray:
-    """The tile number ``block.start`` of all nodes in memory, its rows at the beginning of cache lines."""
+def _columns(block: Block, first: int, last: int) -> np.ndarray:
+    """Columns of the tile number ``block.start`` of all nodes in memory, rows at the beginning of cache lines."""
     start = block.inputs["start"]
-    held, begin = line_aligned((block.graph.num_nodes, start.grid[0][block.start].shape[1])), 0
+    held, begin = line_aligned((start.shape[0], last - first)), 0
     for line in start.grid:
-        held[begin : begin + len(line[0])] = line[block.start][:]
+        held[begin : begin + len(line[0])] = line[block.start][:, first:last]
         begin += len(line[0])
     return held
 
@@ -96,16 +100,19 @@ def _walk(block: Block) -> Arrays:
 
 
 def _by_columns(block: Block, make: Callable[[Graph, np.ndarray, Block], Arrays]) -> Arrays:
-    """A tile, some of its columns at once."""
-    held, step = _tile(block), block.facts["columns_at_once"]
-    if step >= held.shape[1]:
-        return make(block.graph, held, block)
-    parts = []
-    for first in range(0, held.shape[1], step):
-        some = line_aligned((len(held), min(step, held.shape[1] - first)))
-        some[:] = held[:, first : first + step]
-        parts.append(make(block.graph, some, block))
-    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    """A tile, some of its columns at once; in files if those are not all."""
+    width, step = block.inputs["start"].grid[0][block.start].shape[1], block.facts["columns_at_once"]
+    if step >= width:
+        return make(block.graph, _columns(block, 0, width), block)
+    out: Arrays = {}
+    with tempfile.TemporaryDirectory(prefix="naq-") as folder:
+        for first in range(0, width, step):
+            made = make(block.graph, _columns(block, first, min(first + step, width)), block)
+            for name, part in made.items():
+                if name not in out:
+                    out[name] = new_mapped(Path(folder, f"{name}.npy"), (len(part), width))
+                out[name][:, first : first + step] = part
+    return out
 
 
 def _smooth_columns(graph: Graph, held: np.ndarray, block: Block) -> Arrays:

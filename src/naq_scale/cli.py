@@ -16,6 +16,7 @@ from naq.cli.arguments import Nodes, check_outputs
 from naq.cli.inspecting import Address, Engine, Shards, Workers
 from naq.errors import OptionError
 from naq.files import own_folder
+from naq.io.readers import find_reader
 from naq.options import read_pairs
 from naq_scale.engines import check_engine, make_engine
 
@@ -64,7 +65,9 @@ def embed_command(
 
 
 def estimate_command(
-    dataset: Annotated[str, typer.Argument(help="A graph folder, an npz, or a name of 'naq list datasets'.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A graph folder, an npz, a name of 'naq list datasets', or parts for 'naq predict'.")
+    ],
     method: Annotated[str, typer.Option(help="A name of 'naq list methods'.")] = "naq-plus",
     episodes: Annotated[int, typer.Option(help="Training episodes, where the method has them.")] = 16_000,
     set_: Set = [],  # noqa: B006
@@ -74,10 +77,13 @@ def estimate_command(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print time and memory of each stage before it is run; takes about a second."""
-    from naq_scale.estimate import estimate, sizes_of
+    from naq_scale.estimate import estimate, estimate_parts, sizes_of, sizes_of_parts
 
-    options, given = read_pairs(set_, "--set"), table is not None
-    found = estimate(sizes_of(dataset), method, episodes=episodes, options=options, table=given)
+    if (reader := find_reader(Path(dataset))) is not None and reader.predictor:
+        found = estimate_parts(sizes_of_parts(Path(dataset)))
+    else:
+        options, given = read_pairs(set_, "--set"), table is not None
+        found = estimate(sizes_of(dataset), method, episodes=episodes, options=options, table=given)
     typer.echo(json.dumps(found.to_json(), indent=2) if as_json else str(found))
 
 
@@ -98,6 +104,11 @@ def sharding_of(engine: str, workers: int, address: str | None, shards: int | No
     if engine == "local" and shards is None:
         return None
     return Sharding(engine, workers, address, shards or 8 * (1 if engine == "local" else workers))
+
+
+def processes_of(plan: Sharding | None, engine: Any) -> int:
+    """How many share the memory of a machine."""
+    return 1 if plan is None or plan.engine == "local" else -(-plan.workers // engine.machines)
 
 
 def remove_shards(out: Path) -> None:
@@ -134,8 +145,7 @@ def embed_in_shards(
         listener("shards", {"stage": step, "done": done, "total": total})
 
     with make_engine(plan.engine, plan.workers, plan.address) as engine:
-        processes = 1 if plan.engine == "local" else plan.workers
-        folder, source = _places(graph, out, imported)
+        (folder, source), processes = _places(graph, out, imported), processes_of(plan, engine)
         shards = FileShards(graph, engine, folder, source, shards=plan.shards, processes=processes, tell=tell)
         vectors = embed_to(model, out, shards=shards)
     remove_shards(out)

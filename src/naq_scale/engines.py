@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -31,14 +32,34 @@ ANSWER = 5.0
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """What opens a connection of gRPC, which a server answers at once. Ray itself waits for minutes if
 nothing answers."""
-Calls = Sequence[tuple[Any, ...]]
+Call = tuple[Any, ...]
+Calls = Sequence[Call]
+Smaller = Callable[[Call], Call]
+"""The same call with less memory; the call itself if there is none."""
+
+
+def no_smaller(call: Call) -> Call:
+    return call
 
 
 class Engine:
-    """Who computes; this one does so itself, one call after the other."""
+    """Who computes; this one does so itself, one call after the other.
 
-    def run(self, function: Callable[..., Any], calls: Calls) -> Iterator[tuple[int, Any]]:
-        """The number of each call and its result, as they are finished; ``function`` is one that can be imported."""
+    Attributes:
+        machines: between which workers divide memory.
+    """
+
+    machines = 1
+
+    def run(
+        self, function: Callable[..., Any], calls: Calls, smaller: Smaller = no_smaller
+    ) -> Iterator[tuple[int, Any]]:
+        """The number of each call and its result, as they are finished.
+
+        Args:
+            function: one that can be imported.
+            smaller: what is made of calls whose workers died twice, as they do where memory is short.
+        """
         for number, given in enumerate(calls):
             yield number, function(*given)
 
@@ -51,8 +72,10 @@ class Processes(Engine):
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, function: Callable[..., Any], calls: Calls) -> Iterator[tuple[int, Any]]:
-        left, lost = dict(enumerate(calls)), 0
+    def run(
+        self, function: Callable[..., Any], calls: Calls, smaller: Smaller = no_smaller
+    ) -> Iterator[tuple[int, Any]]:
+        left, lost, deaths = dict(enumerate(calls)), 0, 0
         while left:
             try:
                 futures = self._submit(function, left)
@@ -63,12 +86,13 @@ class Processes(Engine):
                     yield number, result
             except BrokenProcessPool as error:
                 self.close()
-                lost += 1
-                if lost == ROUNDS:
-                    what = f"worker processes died {ROUNDS} times in a row"
+                lost, deaths = lost + 1, deaths + 1
+                before, left = left, {number: again(call, deaths, smaller) for number, call in left.items()}
+                if lost >= ROUNDS and all(left[number] is before[number] for number in left):
+                    what = f"worker processes died {lost} times in a row"
                     raise NaqError(f"{what}; use fewer workers if memory is short.") from error
 
-    def _submit(self, function: Callable[..., Any], calls: Mapping[int, tuple[Any, ...]]) -> dict[Any, int]:
+    def _submit(self, function: Callable[..., Any], calls: Mapping[int, Call]) -> dict[Any, int]:
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=prepare_worker)
@@ -82,6 +106,11 @@ class Processes(Engine):
             for process in list((pool._processes or {}).values()):
                 process.kill()  # files are written whole or not at all
             pool.shutdown(cancel_futures=True)
+
+
+def again(call: Call, deaths: int, smaller: Smaller) -> Call:
+    """What is computed after so many deaths: first the same, since a machine may fail for any reason."""
+    return call if deaths < 2 else smaller(call)
 
 
 @contextmanager
@@ -120,24 +149,31 @@ class Ray(Engine):
         self._started = not self._ray.is_initialized()
         if self._started:
             connect(self._ray, workers, address)
+        self.machines = max(1, sum(one["Alive"] for one in self._ray.nodes()))
 
-    def run(self, function: Callable[..., Any], calls: Calls) -> Iterator[tuple[int, Any]]:
+    def run(
+        self, function: Callable[..., Any], calls: Calls, smaller: Smaller = no_smaller
+    ) -> Iterator[tuple[int, Any]]:
         environment = {"env_vars": worker_environment(self._threads)}
-        remote = self._ray.remote(function).options(num_cpus=1, max_retries=ROUNDS, runtime_env=environment)
-        waiting = list(enumerate(calls))[::-1]
-        running: dict[Any, int] = {}
+        # Ray's own retries would repeat a call that takes too much memory as it is, for ever.
+        remote = self._ray.remote(function).options(num_cpus=1, max_retries=0, runtime_env=environment)
+        waiting, deaths = list(enumerate(calls))[::-1], Counter[int]()
+        running: dict[Any, tuple[int, Call]] = {}
         while waiting or running:
             while waiting and len(running) < self.workers:
-                number, given = waiting.pop()
-                running[remote.remote(*given)] = number
+                number, call = waiting.pop()
+                running[remote.remote(*call)] = number, call
             for one in self._ray.wait(list(running), num_returns=1)[0]:
+                number, call = running.pop(one)
                 try:
-                    result = self._ray.get(one)
+                    yield number, self._ray.get(one)
                 except self._ray.exceptions.RayTaskError as error:
                     raise error.cause from None
                 except self._ray.exceptions.RayError as error:
-                    raise NaqError(f"Ray could not compute a call: {str(error).splitlines()[0]}") from error
-                yield running.pop(one), result
+                    deaths[number] += 1
+                    waiting.append((number, again(call, deaths[number], smaller)))
+                    if deaths[number] >= ROUNDS and waiting[-1][1] is call:
+                        raise NaqError(f"Ray could not compute a call: {str(error).splitlines()[0]}") from error
 
     def close(self) -> None:
         if self._started:

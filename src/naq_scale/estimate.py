@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
+from operator import mul
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,13 +21,16 @@ import numpy as np
 
 from naq.graph import Graph
 from naq.io import load
+from naq.io.tables.roles import id_columns
 from naq.methods import Method, get_method
 from naq.neighbors.vectors import EXACT_NODES
 from naq.options import check_whole
 from naq.run.config import EPISODES
 from naq.run.episodes import check_takes_table
 from naq_scale import near_vectors
+from naq_scale.block_views import WIDTH
 from naq_scale.blocks.closed_form import CENTRES, PROBES, SEARCHED
+from naq_scale.parts import TEXTS, ParquetParts
 
 FACTORS: dict[str, float] = {
     "load": 3.7, "words": 0.9, "smoothing": 1.9, "neighbours": 0.81, "closed form": 3.5, "diffusion table": 45.0,
@@ -214,6 +218,43 @@ def _embedded(method: Method, s: Sizes, r: Rates, options: Mapping[str, Any]) ->
         _evaluation(s, r, width),
     ]
     return [stage for stage in stages if method.name != "smooth" or stage.name not in ("neighbours", "closed form")]
+
+
+def sizes_of_parts(folder: Path) -> Sizes:
+    """Of a folder of Parquet parts, from what the files say about themselves."""
+    nodes, edges = ParquetParts(folder, "nodes"), ParquetParts(folder, "edges")
+    kinds = [kind for name, kind in nodes.columns.items() if name != id_columns(list(nodes.columns))[0]]
+    wide = sum(getattr(kind, "list_size", 1) if kind not in TEXTS else WIDTH for kind in kinds)
+    return Sizes(nodes.rows, 2 * edges.rows, wide, nodes.rows * wide, False, True, 2.0 * edges.rows / nodes.rows)
+
+
+MEASURED = Rates(gather=16.8e9, matmul=94e9, copy=13.9e9, steps=2.1e4)
+"""Of one core of the machine that :data:`PARTS` were measured on, at ten million nodes (docs/scale.md)."""
+PARTS: dict[str, tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {
+    "ids": ("copy", (2e8, 170, 0, 0, 0), (1e8, 20, 0, 0), (0, 16, 0, 0)),
+    "sample of features": ("copy", (1e9, 0, 13, 0, 0), (5e8, 20, 0, 0), (0, 16, 0, 0)),
+    "edges": ("copy", (0, 0, 0, 480, 0), (4e8, 20, 0, 0), (0, 24, 0, 32)),
+    "features": ("copy", (0, 0, 57, 0, 0), (8e8, 0, 0, 0), (0, 28, 4, 8)),
+    "smoothing": ("gather", (0, 0, 0, 0, 3.8), (4e8, 28, 12, 0), (0, 28, 8, 8)),
+    "neighbours": ("gather", (0, 0, 0, 0, 2.1), (4e8, 28, 12, 0), (0, 40, 16, 8)),
+    "views": ("matmul", (1e10, 0, 0, 0, 0), (9e8, 0, 0, 0), (0, 40, 16, 8)),
+    "labels": ("matmul", (4e8, 350, 0, 0, 0), (8e8, 8, 0, 0), (0, 40, 16, 8)),
+    "predictions": ("matmul", (0, 0, 89, 0, 0), (8e8, 0, 0, 0), (0, 80, 16, 8)),
+}
+"""Stages of ``naq predict FOLDER``: the rate that decides; nanoseconds at all, for each node, number of its row, edge
+and number that an edge fetches; bytes of memory, and on disk with all that was there before, of the first four."""
+
+
+def estimate_parts(sizes: Sizes, rates: Rates | None = None) -> Estimate:
+    """Stages of ``naq predict FOLDER``."""
+    rates, n = probe() if rates is None else rates, float(sizes.nodes)
+    numbers = n * min(WIDTH, sizes.features or WIDTH)
+    units, stages = (1.0, n, numbers, sizes.entries / 2, numbers * sizes.degree), []
+    for name, (rate, *costs) in PARTS.items():
+        nanoseconds, held, stored = (sum(map(mul, each, units)) for each in costs)
+        seconds = 1e-9 * nanoseconds * getattr(MEASURED, rate) / getattr(rates, rate)
+        stages.append(Stage(name, seconds, PROCESS + held, stored))
+    return Estimate("naq predict", sizes, tuple(stages))
 
 
 def _evaluation(s: Sizes, r: Rates, width: int) -> Stage:

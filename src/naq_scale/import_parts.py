@@ -18,15 +18,18 @@ import numpy as np
 import pyarrow as pa
 from numba import njit, prange
 
+from naq.classifier.labels import Labels
+from naq.classifier.views import thin_out
 from naq.embedders.smoothing import unit
 from naq.errors import DataError, warn
+from naq.graph import Graph
 from naq.graph.checks import FeatureBlock
 from naq.io.tables import roles
 from naq.io.tables.columns import repeat_features
-from naq.io.tables.features import BLOCKS, join_features, quote_names
+from naq.io.tables.features import BLOCKS, MOST_COMPARED, class_columns, join_features, quote_names
 from naq.io.tables.nodes import read_nodes
 from naq.io.tables.roles import Choice
-from naq.io.tables.table import frame_table
+from naq.io.tables.table import Table, frame_table
 from naq.random import stream
 from naq_scale.array_folder import new_folder
 from naq_scale.blocks.shards import Arrays, Block, BlockArray, Shards, below
@@ -113,6 +116,7 @@ def join_edges(
         indices = writer.array("adj_indices", index_type(nodes))
         for part in joined:
             indices.append(part["indices"][:])
+    shards.forget([*split, *joined])
 
 
 def _say_lost(edges: ParquetParts, columns: IdColumns, lost: np.ndarray, kept: int) -> None:
@@ -218,42 +222,64 @@ class Described:
 
     Attributes:
         sample: numbers of the nodes.
-        recipe: of the columns; ``blocks``: the kinds of features they become.
-        reading: of features; None if there are none.
+        recipe: of the columns; ``features``: those of the sample, their names and blocks.
         notes: what a person should know.
     """
 
     sample: np.ndarray
     recipe: dict[str, Any]
-    reading: Reading | None
+    features: tuple[Any, list[str] | None, list[tuple[str, int, str]] | None]
     notes: list[str]
 
+    def reading(self, width: int) -> Reading | None:
+        """How rows of features become at most ``width`` columns; None if there are none."""
+        matrix, _, blocks = self.features
+        if matrix is None:
+            return None
+        stated = blocks or [(BLOCKS[self.recipe["columns"][0]["kind"]], matrix.shape[1], "")]
+        ends = np.cumsum([0, *(wide for _, wide, _ in stated)]).tolist()
+        made = [FeatureBlock(kind, start, stop) for (kind, _, _), start, stop in zip(stated, ends, ends[1:])]
+        return learn_reading(made, [matrix[:, one.start : one.stop] for one in made], width=width, dim=width)
 
-def describe_nodes(nodes: ParquetParts, columns: IdColumns, choice: Choice, width: int) -> Described:
-    """Read a sample of the nodes as a table of nodes is read."""
+
+def describe_nodes(nodes: ParquetParts, columns: IdColumns, choice: Choice, labels: Labels, whole: bool) -> Described:
+    """Read a sample of the nodes, or all, as a table of nodes is read, and compare its columns with some labels."""
     wide = sum(kind.list_size if pa.types.is_fixed_size_list(kind) else 1 for kind in nodes.columns.values())
-    sample = nodes.sample(min(SAMPLE, max(FEWEST, ENTRIES // wide)), stream(0, "parts/sample"))
-    table = frame_table(nodes.take(sample, list(nodes.columns)), nodes.title)
-    table = replace(table, places=lambda rows: nodes.places([int(sample[row]) for row in rows]))
-    found = read_nodes(table, replace(choice, id=columns.id, keep=False))
+    most = nodes.rows if whole else min(SAMPLE, max(FEWEST, ENTRIES // wide))
+    sample = nodes.sample(most, stream(0, "parts/sample"))
+    compared = thin_out(np.arange(len(labels.nodes)), MOST_COMPARED)
+    rows = np.union1d(sample, labels.nodes[compared])
+    taken = nodes.take(rows, list(nodes.columns))
+    if columns.text:  # numbers that no table holds too
+        place = taken.column_names.index(columns.id)
+        taken = taken.set_column(place, columns.id, taken[columns.id].cast(pa.large_string()))
+
+    def table_of(some: np.ndarray) -> Table:
+        own = taken if len(some) == len(rows) else taken.take(pa.array(np.searchsorted(rows, some)))
+        return replace(frame_table(own, nodes.title), places=lambda at: nodes.places(some[at].tolist()))
+
+    found = read_nodes(table_of(sample), replace(choice, id=columns.id, keep=False))
     assert found.recipe is not None
-    matrix, _, blocks = join_features(found.features)
-    if matrix is None:
-        return Described(sample, found.recipe, None, found.notes)
-    stated = blocks or [(BLOCKS[found.features[0].kind], matrix.shape[1], "")]
-    ends = np.cumsum([0, *(wide for _, wide, _ in stated)]).tolist()
-    made = [FeatureBlock(kind, start, stop) for (kind, _, _), start, stop in zip(stated, ends, ends[1:])]
-    parts = [matrix[:, one.start : one.stop] for one in made]
-    reading = learn_reading(made, parts, width=width, dim=width)
-    return Described(sample, found.recipe, reading, found.notes)
+    matrix, names, blocks = features = join_features(found.features)
+    notes = []
+    if choice.label is None and found.class_names is not None:
+        notes.append(f"column {found.recipe['others'][0]!r} may hold classes: it is no feature; --label learns from it")
+    if found.unused:
+        reasons = ", ".join(f"{name!r} ({why})" for name, why in found.unused.items())
+        notes.append(f"columns that are no features: {reasons}")
+    if matrix is not None:
+        own = join_features(repeat_features(table_of(labels.nodes[compared]), found.recipe["columns"]))[0]
+        graph = Graph(np.empty((2, 0), np.int64), own, nodes=len(compared), blocks=blocks, vocab=names)
+        notes += class_columns(
+            graph, np.arange(len(compared)), labels.classes[labels.class_index[compared]].astype(np.str_)
+        )
+    return Described(sample, found.recipe, features, notes)
 
 
 def start_of_nodes(
-    nodes: ParquetParts, described: Described, shards: Shards, facts: Mapping[str, Any], tile: int
+    nodes: ParquetParts, described: Described, reading: Reading, shards: Shards, facts: Mapping[str, Any], tile: int
 ) -> tuple[BlockArray, BlockArray]:
     """Rows of features of length one in tiles, and their lengths before."""
-    reading = described.reading
-    assert reading is not None
     recipe = np.frombuffer(json.dumps(described.recipe["columns"]).encode(), dtype=np.uint8)
     facts = {**facts, "reading": reading.facts, "width": reading.width, "tile": tile}
     made = shards.run(_start_of_nodes, nodes.bounds(ROWS), facts, {**reading.arrays, "recipe": recipe})

@@ -1,7 +1,10 @@
-"""Approximate top-k of many feature rows in linear time, with the scores of the exact table.
+r"""Approximate top-k of many feature rows in linear time, with the scores of the exact table.
 
 1. Equal rows are taken once; rows of zeros have no neighbours under cosine and Jaccard and are left out.
-2. Rows are made narrow (:mod:`naq_scale.low_rank`), clustered, and compared with the members of the nearest clusters.
+2. Rows are made narrow, clustered, and compared with the members of the nearest clusters: :math:`s_{ij} \approx z_i
+   \cdot z_j - h_j`, :math:`z_i = B^\top \tilde x_i`, orders the rows j about as the metric does. :math:`\tilde x` is a
+   row of length one (cosine; Jaccard, of the non-zero positions) and h = 0, or the row minus the mean of all dense rows
+   (Euclid) and :math:`h = |\tilde x|^2 / 2`. B is the leading right vectors of a sample.
 3. Sparse rows also meet rows that share a word with them: each goes through its 16 rarest words and takes 8 rows before
    and after it, in the order of clusters, from the list of each. Under Euclid they meet the shortest rows too.
 4. ``PASSES`` times neighbours of neighbours are compared (:mod:`naq_scale.nn_descent`), by the metric itself.
@@ -12,7 +15,7 @@ The table is the same for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,11 +24,12 @@ import torch
 from numba import njit, prange
 
 from naq.device import require
+from naq.graph.operators import svd_basis, svd_start
 from naq.neighbors.feature_exact import METRICS, binary, squared_norms
 from naq.neighbors.topk import Lists, Progress
-from naq.random import mixed
+from naq.random import mixed, stream
+from naq.threads import one_blas_thread
 from naq_scale import near_vectors
-from naq_scale.low_rank import Compared, low_rank_rows, low_rank_width
 from naq_scale.near_vectors import groups, near_lists, row_hashes, share_out
 from naq_scale.nn_descent import (
     PARTS,
@@ -49,6 +53,72 @@ EXTRA = 20
 FAN = 30
 PASSES = 4
 SEED = 0
+WIDTH, WIDEST_DENSE = 32, 128
+"""Numbers of a narrow row, and dense columns up to which rows stay as they are."""
+SAMPLE, ITERATIONS = 1 << 16, 4
+"""Rows that B is fitted on, and how often."""
+BLOCK = 1 << 15
+"""Rows narrowed at once."""
+
+
+class Compared:
+    """The rows of any nodes as the metric compares them: of length one, or scaled and (dense ones) minus their mean."""
+
+    def __init__(self, features: Any, metric: str) -> None:
+        self.features, self.metric = features, metric
+        self.scale, self.mean = np.float32(1), np.float32(0)
+        if metric == "euclidean":
+            data = features if isinstance(features, np.ndarray) else features.data
+            largest = max(float(data.max(initial=0)), -float(data.min(initial=0)))
+            if largest > 0:  # squares of very large numbers do not fit in float32
+                self.scale = np.float32(1.0 / largest)
+            if isinstance(features, np.ndarray):
+                self.mean = (features.mean(axis=0, dtype=np.float64) * self.scale).astype(np.float32)
+
+    def __call__(self, nodes: np.ndarray) -> Any:
+        rows = self.features[nodes]
+        if self.metric == "euclidean":
+            return rows * self.scale - self.mean if isinstance(rows, np.ndarray) else rows * self.scale
+        rows = binary(rows) if self.metric == "jaccard" else rows
+        length = np.sqrt(squared_norms(rows))
+        scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+        if isinstance(rows, np.ndarray):
+            return (rows * scale[:, None]).astype(np.float32)
+        data = (rows.data * np.repeat(scale, np.diff(rows.indptr))).astype(np.float32)
+        return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+
+    def blocks(self, nodes: np.ndarray) -> Iterator[tuple[slice, Any]]:
+        """Places in ``nodes`` and the rows there, a block at a time."""
+        for start in range(0, len(nodes), BLOCK):
+            part = slice(start, min(len(nodes), start + BLOCK))
+            yield part, self(nodes[part])
+
+
+def low_rank_width(features: Any) -> int:
+    """Numbers of a narrow row."""
+    columns = features.shape[1]
+    return columns if columns <= (WIDEST_DENSE if isinstance(features, np.ndarray) else WIDTH) else WIDTH
+
+
+def low_rank_rows(compared: Compared, nodes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """z (nodes, w) float32 and h (nodes,) float32."""
+    width = low_rank_width(compared.features)
+    rows, half = np.empty((len(nodes), width), dtype=np.float32), np.zeros(len(nodes), dtype=np.float32)
+    with one_blas_thread():
+        basis = None
+        if width < compared.features.shape[1]:
+            chosen = stream(seed, "narrow/sample").choice(len(nodes), min(SAMPLE, len(nodes)), replace=False)
+            sample = compared(nodes[np.sort(chosen)])
+            basis = svd_basis(sample, svd_start(sample.shape, WIDTH, seed, 0), ITERATIONS).astype(np.float32)
+        for part, block in compared.blocks(nodes):
+            if compared.metric == "euclidean":
+                half[part] = 0.5 * squared_norms(block)
+            if basis is not None:
+                image = block @ basis
+                rows[part, : image.shape[1]], rows[part, image.shape[1] :] = image, 0.0
+            else:
+                rows[part] = block if isinstance(block, np.ndarray) else block.toarray()
+    return rows, half
 
 
 def approximate_topk(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,12 @@ LOAD = 0.7
 
 
 def compares_text(kind: Any) -> bool:
-    """Whether ids of this type are text; what are neither texts nor whole numbers is an error."""
+    """Whether ids of this type are compared as text, as are numbers that int64 does not hold; what are neither texts
+    nor whole numbers is an error."""
     if pa.types.is_dictionary(kind):
         return compares_text(kind.value_type)
     if pa.types.is_integer(kind):
-        return False
+        return bool(kind == pa.uint64())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return True
     raise DataError(f"ids have the type {kind}; expected whole numbers or text: convert them.")
@@ -42,6 +44,20 @@ def keys_of(column: pa.ChunkedArray, text: bool) -> tuple[np.ndarray, np.ndarray
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     content = np.frombuffer(texts.buffers()[2] or b"\0", np.uint8)
     return hash_texts(offsets, content), missing
+
+
+def find_ids(names: Sequence[str], keys: np.ndarray, slots: np.ndarray, text: bool) -> list[int]:
+    """The row of each id as a person writes it, -1 if there is none."""
+    fits = [row for row, name in enumerate(names) if text or _is_int64(name)]
+    found = np.full(len(names), -1)
+    if fits:
+        wanted = pa.chunked_array([pa.array([names[row] for row in fits], pa.string())])
+        found[fits] = find_rows(keys, slots, keys_of(wanted if text else wanted.cast(pa.int64()), text)[0])
+    return found.tolist()
+
+
+def _is_int64(name: str) -> bool:
+    return name.isascii() and name.removeprefix("-").isdigit() and len(name) < 21 and abs(int(name)) < 1 << 63
 
 
 def build_slots(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from naq.errors import DataError
 from naq.files import file_of
 from naq.graph import Graph
 from naq.io.readers import Reader
-from naq.io.tables.reading import PARQUET_SUFFIXES, readable_parquet
+from naq.io.tables.reading import PARQUET_SUFFIXES, parquet_parts, readable_parquet
 
 BATCH = 1 << 17
 """Rows that are read at once."""
@@ -26,6 +26,7 @@ SPLIT = 4
 """A row group is divided if it has more than so many times the rows of a piece, since reading begins at its start."""
 MOST_SAMPLED = 256
 """Row groups that a sample is taken from at most."""
+TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 _NUMBER = re.compile(r"(\D*)(\d+)")
 
 
@@ -48,11 +49,8 @@ class PartsReader(Reader):
 
 def part_files(folder: Path, table: str) -> list[Path]:
     """The Parquet files of ``nodes`` or ``edges``, by name: in a folder of that name, or files that begin with it."""
-    found = (folder / table).rglob("*") if (folder / table).is_dir() else folder.glob(f"{table}*")
-    ends = (one for one in found if one.suffix.lower() in PARQUET_SUFFIXES and one.is_file())
-    return sorted(
-        one for one in ends if not any(name.startswith((".", "_")) for name in one.parts[len(folder.parts) :])
-    )
+    beside = (one for one in sorted(folder.glob(f"{table}*")) if one.suffix.lower() in PARQUET_SUFFIXES)
+    return parquet_parts(folder / table) or [one for one in beside if one.is_file()]
 
 
 class ParquetParts:
@@ -73,13 +71,13 @@ class ParquetParts:
             with readable_parquet(file):
                 self._facts.append(pq.read_metadata(file_of(file)))
         schemas = [one.schema.to_arrow_schema() for one in self._facts]
-        self.columns = {one.name: one.type for one in schemas[0]}
-        for file, schema in zip(self.files, schemas):
-            self._check_columns(file, schema)
+        self.columns = self._columns_of_all(schemas)
         groups = [(file, group) for file, one in enumerate(self._facts) for group in range(one.num_row_groups)]
         self._groups = [(file, group, self._facts[file].row_group(group).num_rows) for file, group in groups]
         self._ends = np.cumsum([0, *(rows for *_, rows in self._groups)])
         self.rows = int(self._ends[-1])
+        if not self.rows:
+            raise DataError(f"{self.files[0]}: there are no rows of {table}; expected at least one.")
         facts = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in self.files]
         self.stamp = hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest()
 
@@ -96,19 +94,23 @@ class ParquetParts:
             first, last = self.files[0].name, self.files[-1].name
             raise DataError(f"{self.title}: {count} number {name} of {first} to {last}; copy it there.")
 
-    def _check_columns(self, file: Path, schema: Any) -> None:
-        first, own = self.files[0].name, {one.name: one.type for one in schema}
-        if len(own) < len(schema.names):
-            raise DataError(f"{file} has two columns of the same name; rename one of them.")
-        if differ := sorted(set(self.columns) ^ set(own)):
-            one, other = (file.name, first) if differ[0] in own else (first, file.name)
-            raise DataError(
-                f"{self.title}: {one} has a column {differ[0]!r} and {other} has none; write all parts alike."
-            )
-        for name, kind in self.columns.items():
-            if _family(own[name]) != _family(kind):
-                both = f"{own[name]} in {file.name} and {kind} in {first}"
-                raise DataError(f"{self.title}: column {name!r} is {both}; write all parts alike.")
+    def _columns_of_all(self, schemas: Sequence[pa.Schema]) -> dict[str, pa.DataType]:
+        """Names and types of the columns that all files have; one type for those that differ but mean the same."""
+        first, found = self.files[0].name, dict[str, pa.DataType]()
+        for file, schema in zip(self.files, schemas):
+            if len(set(schema.names)) < len(schema.names):
+                raise DataError(f"{file} has two columns of the same name; rename one of them.")
+            if differ := sorted(set(schemas[0].names) ^ set(schema.names)):
+                one, other = (file.name, first) if differ[0] in schema.names else (first, file.name)
+                missing = f"{one} has a column {differ[0]!r} and {other} has none"
+                raise DataError(f"{self.title}: {missing}; write all parts alike.")
+            for name in schema.names:
+                kind, own = found.get(name, pa.null()), schema.field(name).type
+                if (joined := joined_type(kind, own)) is None:
+                    both = f"{own} in {file.name} and {kind} before"
+                    raise DataError(f"{self.title}: column {name!r} is {both}; write all parts alike.")
+                found[name] = joined
+        return found
 
     def bounds(self, most: int) -> list[tuple[int, int]]:
         """Pieces of about ``most`` rows; they end where row groups end, if these are not much larger."""
@@ -134,7 +136,8 @@ class ParquetParts:
                 for batch in one.iter_batches(BATCH, row_groups=[group], columns=list(columns)):
                     low, high = max(start, first), min(stop, first + len(batch))
                     if low < high:
-                        yield pa.Table.from_batches([batch.slice(low - first, high - low)])
+                        rows = pa.Table.from_batches([batch.slice(low - first, high - low)]).select(list(columns))
+                        yield rows.cast(pa.schema([(name, self.columns[name]) for name in columns]))
                     first += len(batch)
                     if first >= stop:
                         return
@@ -159,7 +162,7 @@ class ParquetParts:
                 some = here[(here >= start) & (here < start + len(batch))]
                 found.append(batch.take(some - start))
                 start += len(batch)
-        return pa.concat_tables(found, promote_options="permissive")
+        return pa.concat_tables(found)
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """``part-0.parquet, row 17`` of each row."""
@@ -178,14 +181,17 @@ def graph_parts(folder: str, table: str, stamp: str) -> ParquetParts:
     return found
 
 
-def _family(kind: Any) -> str:
-    """What may stand for each other in two parts: whole numbers of any size, texts of any length."""
-    if pa.types.is_dictionary(kind):
-        return _family(kind.value_type)
-    if pa.types.is_integer(kind):
-        return "whole numbers"
-    if pa.types.is_floating(kind):
-        return "numbers"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return "text"
-    return str(kind)
+def joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """What columns of two types are read as: parts differ in width, and where a cell is missing; None if in more."""
+    if one == other or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (one, other)]
+    if all(kind in TEXTS for kind in kinds):
+        return pa.large_string()
+    if all(map(pa.types.is_integer, kinds)):
+        return pa.uint64() if pa.uint64() in kinds and all(map(pa.types.is_unsigned_integer, kinds)) else pa.int64()
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        return pa.float64()
+    return None

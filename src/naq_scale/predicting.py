@@ -6,9 +6,10 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +19,30 @@ import pyarrow.parquet as pq
 import torch
 from typer import echo
 
+from naq.classifier import FewShotNodeClassifier
 from naq.classifier.confidence import Pool, learn
-from naq.classifier.labels import Labels, check_enough, label_columns
+from naq.classifier.labels import Labels, check_enough, check_one_class, read_labels
 from naq.classifier.page import verdicts
-from naq.classifier.views import describe
-from naq.device import checked_device
-from naq.errors import DataError, OptionError
+from naq.classifier.views import LARGE, describe
+from naq.cli.predicting import summary_of
+from naq.device import checked_device, require
+from naq.errors import DataError, OptionError, warn
 from naq.files import NO_SPACE, own_folder, read_json, recover, replace_folder, temporary_path, write_json
 from naq.graph import Graph
 from naq.graph.checks import FEW
-from naq.io.tables.reading import open_table
+from naq.io.tables.nodes import encode_labels
 from naq.io.tables.roles import Choice, find_column
-from naq.io.tables.table import is_missing
+from naq.io.tables.table import frame_table
+from naq.random import stream
 from naq_scale.array_folder import MANIFEST
 from naq_scale.block_views import SPREADS, WIDTH, BlockViews, learn_views, views_of, weights_of_rows
 from naq_scale.blocks.shards import Arrays, Block, BlockArray, Shards
 from naq_scale.blocks.smoothing import start_tiles
-from naq_scale.cli import remove_shards, sharding_of
+from naq_scale.cli import processes_of, remove_shards, sharding_of
 from naq_scale.engines import make_engine
-from naq_scale.import_parts import ROWS, IdColumns, describe_nodes, join_edges, number_nodes, start_of_nodes
+from naq_scale.import_parts import ROWS, Described, IdColumns, describe_nodes, join_edges, number_nodes, start_of_nodes
 from naq_scale.mapped import open_graph
-from naq_scale.node_ids import find_rows, keys_of
+from naq_scale.node_ids import find_ids
 from naq_scale.parts import ParquetParts, graph_parts
 from naq_scale.sharded import FileShards, shard_name
 from naq_scale.tiles import columns_that_fit
@@ -52,6 +56,12 @@ SUMMARY = "_summary.json"
 """In the folder of predictions; readers of Parquet leave out names that begin with _."""
 AT_ONCE = 1 << 14
 """Nodes that are scored at once."""
+IN_MEMORY, LEVEL = LARGE, 0.9
+"""Nodes up to which the classifier of graphs in memory answers, and the share that its prediction sets shall hold."""
+MOST_LABELS, FEWEST_LABELS, BYTES_OF_LABEL = 50_000, 20, 14_000.0
+"""Labels that are learned from in blocks, those of a class at least, and what one takes of memory."""
+Scored = tuple[dict[str, Any], list[Arrays]]
+"""What there is to say of all predictions, and Parquet files as arrays of bytes."""
 
 
 def predict_parts(
@@ -72,7 +82,6 @@ def predict_parts(
     _check_out(out, folder)
     checked_device(device)
     plan = sharding_of(engine, workers, address, shards)
-    processes = 1 if plan is None or plan.engine == "local" else plan.workers
     choice = Choice(label=label, ignore=tuple(ignore))
     with show_progress(str(out)) as listener:
 
@@ -80,7 +89,8 @@ def predict_parts(
             listener("shards", {"stage": step, "done": done, "total": total, "unit": "parts"})
 
         with make_engine(engine, workers, address) as chosen:
-            job = Job(folder, out, choice, seed, device, processes, plan.shards if plan else 8, chosen, tell)
+            count = plan.shards if plan else 8
+            job = Job(folder, out, choice, seed, device, processes_of(plan, chosen), count, chosen, tell)
             facts = job.run(labels)
     remove_shards(out)
     facts |= {"written": str(out)}
@@ -100,6 +110,19 @@ def _check_out(out: Path, folder: Path) -> None:
     place = next(one for one in out.parents if one.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise OptionError(f"--out is {out}, but you may not write to {place}; choose another place.")
+
+
+def drawn_labels(labels: Labels) -> Labels:
+    """About ``MOST_LABELS`` of them, of every class its share, but ``FEWEST_LABELS`` where it has as many."""
+    sizes, count = np.bincount(labels.class_index, minlength=len(labels.classes)), len(labels.nodes)
+    if count <= MOST_LABELS:
+        return labels
+    order = stream(0, "parts/labels").permutation(count)
+    order = order[np.argsort(labels.class_index[order], kind="stable")]
+    place = np.arange(count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    most = np.maximum(np.minimum(sizes, FEWEST_LABELS), sizes * MOST_LABELS // count)
+    some = np.sort(order[place < np.repeat(most, sizes)])
+    return Labels(labels.nodes[some], labels.classes, labels.class_index[some])
 
 
 class Job:
@@ -126,6 +149,7 @@ class Job:
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
         began, clock = time.time(), time.perf_counter()
+        self._tell(name, 0, 1)
         yield
         self.stages.append({"stage": name, "began": began, "seconds": time.perf_counter() - clock})
 
@@ -134,23 +158,47 @@ class Job:
         with self._stage("ids"):
             table = number_nodes(self.nodes, self.columns, self.shards(), self.files)
             given = self._labels(labels, table)
+        whole = self.nodes.rows <= IN_MEMORY
         with self._stage("sample of features"):
-            described = describe_nodes(self.nodes, self.columns, self.choice, WIDTH)
+            described = describe_nodes(self.nodes, self.columns, self.choice, given, whole)
+        for note in described.notes:
+            warn(note)
         with self._stage("edges"):
             place = self.work / f"graph-{self.key}"
             if not (place / MANIFEST).is_file():
                 join_edges(self.edges, self.nodes.rows, self.columns, table, self.shards(), self.files, place)
             del table
             graph = open_graph(place)
-        shards = self.shards(graph, place)
+        how = self._in_memory if whole else self._in_blocks
+        summary, scored = how(given, described, graph, self.shards(graph, place))
+        summary["stages"] = self.stages
+        self._write(summary, scored)
+        return summary
+
+    def _in_memory(self, given: Labels, described: Described, graph: Graph, shards: Shards) -> Scored:
+        """By the classifier of graphs in memory."""
+        matrix, vocab, blocks = described.features
+        name = self.nodes.folder.name
+        with self._stage("views"):
+            graph = Graph(graph.adjacency, matrix, vocab=vocab, blocks=blocks, name=name)
+            classifier = FewShotNodeClassifier(seed=self.seed, device=self.device).fit(graph)
+        with self._stage("labels"):
+            found = classifier.set_labels(given).prediction()
+        with self._stage("predictions"):
+            ids = pa.concat_tables(self.nodes.read(0, self.nodes.rows, [self.columns.id]))
+            rows, known = [(ids, found.probabilities)], (given.nodes, given.class_index)
+            return summary_of(classifier, LEVEL), [_file_of(rows, self.columns.id, given.classes.tolist(), *known, 0)]
+
+    def _in_blocks(self, given: Labels, described: Described, graph: Graph, shards: Shards) -> Scored:
+        """By the same classifier of fewer views, none of which is held whole."""
         with self._stage("features"):
-            if described.reading is None:
+            reading = described.reading(WIDTH)
+            if reading is None:
                 start = start_tiles(graph, WIDTH, self.seed, shards, block=ROWS, tile=self._tile(WIDTH))
                 length, few = BlockArray([[np.ones(graph.num_nodes, dtype=np.float32)]]), False
             else:
-                tile = self._tile(described.reading.width)
-                start, length = start_of_nodes(self.nodes, described, shards, self.files, tile)
-                few = described.reading.width < FEW
+                tile, few = self._tile(reading.width), reading.width < FEW
+                start, length = start_of_nodes(self.nodes, described, reading, shards, self.files, tile)
         stored = {"start": start, "length": length}
         for name, spread in SPREADS.items():
             with self._stage(name):
@@ -158,15 +206,18 @@ class Job:
         with self._stage("views"):
             views = learn_views(stored, described.sample, graph, few=few, seed=self.seed, device=self.device)
         with self._stage("labels"), torch.no_grad():
-            pool = learn(views_of(views, stored), given, unlabelled=1.0, unlike=views.facts["unlike"])
+            made, some = views_of(views, stored), drawn_labels(given)
+            if len(some.nodes) < len(given.nodes):
+                warn(f"{len(given.nodes):,} labels: {len(some.nodes):,} of them, drawn by class, are learned from.")
+            needed = len(some.nodes) * (BYTES_OF_LABEL + 56.0 * (len(made) + 2) * len(some.classes))
+            what = f"a prediction from {len(some.nodes):,} labels of {len(some.classes):,} classes"
+            require(needed, what, "join classes or give fewer labels")
+            pool = learn(made, some, unlabelled=1.0, unlike=views.facts["unlike"])
         with self._stage("predictions"):
-            summary, scored = self._score(pool, views, stored, shards)
-        summary["stages"] = self.stages
-        self._write(summary, scored)
-        return summary
+            return self._score(pool, given, views, stored, shards)
 
     def _tile(self, width: int) -> int:
-        """IdColumns that are smoothed at once, as many as fit when the command is first started."""
+        """Columns of a tile, as many as fit when the command is first started."""
         file = self.work / f"tile-{self.key}.json"
         if not file.is_file():
             each, fits = -(-width // self._processes), columns_that_fit(self.nodes.rows * self._processes, width)
@@ -175,61 +226,38 @@ class Job:
 
     def _labels(self, path: Path | None, table: Mapping[str, np.ndarray]) -> Labels:
         """Those of a file or of a column of nodes."""
-        if path is None:
-            column = find_column(str(self.choice.label), list(self.nodes.columns), "--label", self.nodes.title)
-            known: dict[int, str] = {}
-            row = 0
-            for batch in self.nodes.read(0, self.nodes.rows, [column]):
-                cells = batch[column].cast(pa.string()).to_pylist()
-                known |= {
-                    row + i: cell.strip() for i, cell in enumerate(cells) if cell and not is_missing(cell.strip())
-                }
-                row += len(batch)
-            return check_enough(Labels.of(list(known), list(known.values())), f"{column}: ")
-        source = open_table(path, header=True)
-        rows = source.read(label_columns(path, source.columns))
-        ids, classes = (np.array([cell.strip() for cell in rows.texts(name)], object) for name in rows.columns)
-        at = np.array([row for row, one in enumerate(classes) if one], dtype=np.int64)
-        numbers = np.full(len(at), -1)
-        fits = [self.columns.text or ids[row].removeprefix("-").isdigit() for row in at]
-        if any(fits):
-            texts = pa.chunked_array([pa.array(ids[at[fits]].tolist())])
-            wanted = texts if self.columns.text else texts.cast(pa.int64())
-            numbers[fits] = find_rows(table["keys"], table["slots"], keys_of(wanted, self.columns.text)[0])
-        if (numbers < 0).any():
-            lost = at[numbers < 0]
-            some = ", ".join(f"{ids[row]!r} ({place})" for row, place in zip(lost[:3], rows.places(lost[:3].tolist())))
-            raise DataError(f"{len(lost):,} of {len(at):,} labels are of no node of the graph: {some}; correct them.")
-        found: dict[int, tuple[str, int]] = {}
-        for row, number in zip(at.tolist(), numbers.tolist()):
-            other, before = found.setdefault(number, (classes[row], row))
-            if other != classes[row]:
-                two = f"the class {classes[row]!r}, but {other!r} before ({rows.place(before)})"
-                raise DataError(f"{rows.place(row)}: node {ids[row]!r} has {two}; keep one of them.")
-        return check_enough(Labels.of(list(found), [one for one, _ in found.values()]), f"{path}: ")
+        if path is not None:
+            find = partial(find_ids, keys=table["keys"], slots=table["slots"], text=self.columns.text)
+            return check_enough(read_labels(path, find), f"{path}: ")
+        column = find_column(str(self.choice.label), list(self.nodes.columns), "--label", self.nodes.title)
+        table_of_it = frame_table(pa.concat_tables(self.nodes.read(0, self.nodes.rows, [column])), self.nodes.title)
+        codes, names = encode_labels(table_of_it, column)
+        known, (classes, place) = np.flatnonzero(codes >= 0), np.unique(names, return_inverse=True)
+        labels = Labels(known, classes, place[codes[known]])
+        check_one_class(drawn_labels(labels).values.tolist())
+        return check_enough(labels, f"{column}: ")
 
     def _score(
-        self, pool: Pool, views: BlockViews, stored: Mapping[str, BlockArray], shards: Shards
-    ) -> tuple[dict[str, Any], list[Arrays]]:
+        self, pool: Pool, given: Labels, views: BlockViews, stored: Mapping[str, BlockArray], shards: Shards
+    ) -> Scored:
         """What there is to say of all predictions, and Parquet parts, each scored by a shard."""
         weights, offsets = weights_of_rows(pool)
-        labels, needed = pool.labels, views.needs(list(weights))
-        classes = labels.classes.tolist()
+        needed, classes = views.needs(list(weights)), given.classes.tolist()
         inputs: dict[str, Any] = {name: stored[name] for name in needed} | dict(views.arrays)
         inputs |= {f"weights/{name}": part for name, part in weights.items()}
-        inputs |= {"offsets/": offsets, "labels/nodes": labels.nodes, "labels/classes": labels.class_index}
+        inputs |= {"offsets/": offsets, "labels/nodes": given.nodes, "labels/classes": given.class_index}
         facts: dict[str, Any] = {**self.files, "id": self.columns.id, "views": dict(views.facts), "rows": list(weights)}
         facts |= {"classes": classes, "exponent": pool.exponent, "device": self.device, "rows_at_once": AT_ONCE}
         scored = shards.run(_score, self.nodes.bounds(ROWS), facts, inputs)
         nodes, sums = (sum(part[name][0] for part in scored) for name in ("nodes", "sums"))
         found = pool.prediction(np.empty((0, len(classes)), dtype=np.float32))
-        given, expected = np.bincount(labels.class_index, minlength=len(classes)), pool.expected
+        labels, expected = np.bincount(given.class_index, minlength=len(classes)), pool.expected
         return {
             "graph": self.nodes.folder.name,
             "nodes": self.nodes.rows,
             "classes": [
                 {"class": name, "labels": int(a), "nodes": int(b), "mean_probability": float(c / b) if b else None}
-                for name, a, b, c in zip(classes, given, nodes, sums)
+                for name, a, b, c in zip(classes, labels, nodes, sums)
             ],
             "unknown": 0,
             "expected_accuracy": None if expected is None else asdict(expected) | {"text": str(expected)},
@@ -256,20 +284,38 @@ def _score(block: Block) -> Arrays:
     views, wanted = BlockViews(facts["views"], learned, facts["device"]), facts["rows"]
     weights = [torch.from_numpy(np.array(learned[f"weights/{name}"])).to(device) for name in wanted]
     offsets = torch.from_numpy(np.array(learned["offsets/"])).to(device)
-    needed, names = views.needs(wanted), pa.array([str(one) for one in facts["classes"]])
+    needed, nodes = views.needs(wanted), graph_parts(facts["folder"], "nodes", facts["nodes"])
+
+    def scored() -> Iterator[tuple[pa.Table, np.ndarray]]:
+        row = block.start
+        for batch in nodes.read(block.start, block.stop, [facts["id"]]):
+            found, end = [], row + len(batch)
+            for first in range(row, end, facts["rows_at_once"]):
+                last = min(first + facts["rows_at_once"], end)
+                made = views.rows({name: block.inputs[name].rows(first, last) for name in needed}, wanted)
+                logs = sum((made[name] @ part for name, part in zip(wanted, weights)), offsets)
+                found.append(torch.softmax(facts["exponent"] * logs, dim=1).cpu().numpy())
+            yield batch, np.concatenate(found)
+            row = end
+
+    known = learned["labels/nodes"], learned["labels/classes"]
+    return _file_of(scored(), facts["id"], facts["classes"], *known, block.start)
+
+
+def _file_of(
+    rows: Iterable[tuple[pa.Table, np.ndarray]], key: str, classes: Sequence[Any], labelled: np.ndarray,
+    class_index: np.ndarray, row: int,
+) -> Arrays:  # fmt: skip
+    """Tables with ids in the column ``key`` and probabilities of these nodes, from node ``row`` on, as for
+    :func:`_score`."""
+    file, writer, names = io.BytesIO(), None, pa.array([str(one) for one in classes])
     nodes, sums = np.zeros(len(names), dtype=np.int64), np.zeros(len(names))
-    file, writer, row = io.BytesIO(), None, block.start
-    for batch in graph_parts(facts["folder"], "nodes", facts["nodes"]).read(block.start, block.stop, [facts["id"]]):
-        found = []
-        for first in range(row, row + len(batch), facts["rows_at_once"]):
-            last = min(first + facts["rows_at_once"], row + len(batch))
-            made = views.rows({name: block.inputs[name].rows(first, last) for name in needed}, wanted)
-            logs = sum((made[name] @ part for name, part in zip(wanted, weights)), offsets)
-            found.append(torch.softmax(facts["exponent"] * logs, dim=1).cpu().numpy())
-        table, chosen, sure = _table(np.concatenate(found), names, learned, row)
+    for batch, probabilities in rows:
+        low, high = np.searchsorted(labelled, [row, row + len(batch)])
+        table, chosen, sure = _table(probabilities, names, labelled[low:high] - row, class_index[low:high])
         nodes += np.bincount(chosen, minlength=len(names))
         sums += np.bincount(chosen, sure, minlength=len(names))
-        table = table.add_column(0, facts["id"], batch[facts["id"]])
+        table = table.add_column(0, key, batch[key])
         writer = writer or pq.ParquetWriter(file, table.schema)
         writer.write_table(table)
         row += len(batch)
@@ -279,14 +325,13 @@ def _score(block: Block) -> Arrays:
 
 
 def _table(
-    probabilities: np.ndarray, names: Any, labels: Mapping[str, np.ndarray], row: int
+    probabilities: np.ndarray, names: Any, own: np.ndarray, own_classes: np.ndarray
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Columns of predictions of nodes from ``row`` on; the class of each, the one given for labels, and how likely."""
+    """Columns of predictions of some nodes; the class of each, for the labelled ones (``own``) that which was given,
+    and how likely it is."""
     count = np.arange(len(probabilities))
     chosen = probabilities.argmax(axis=1)
-    low, high = np.searchsorted(labels["labels/nodes"], [row, row + len(count)])
-    own = labels["labels/nodes"][low:high] - row
-    chosen[own] = labels["labels/classes"][low:high]
+    chosen[own] = own_classes
     given = np.zeros(len(count), dtype=bool)
     given[own] = True
     sure = probabilities[count, chosen]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import naq
 from naq.errors import DataError, NaqError, OptionError
@@ -27,11 +28,12 @@ from naq.neighbors.diffusion import PushArrays, diffusion_rows, exact_rows, push
 from naq.neighbors.feature import complete_info, feature_rows
 from naq_scale.array_folder import FolderWriter, check_sums, new_folder, read_manifest
 from naq_scale.blocks.shards import Arrays, BlockArray, Bounds, Inputs, Shards, Step, as_block_arrays, compute_blocks
-from naq_scale.engines import Engine
+from naq_scale.engines import Call, Engine, Smaller, no_smaller
 
 KIND, VERSION = "naq-shard", 1
 HALVED, FEWEST = ("rows_at_once", "columns_at_once"), 8
-"""Facts of steps whose results do not depend on them: halved where memory is short, but not below the fewest."""
+"""Facts that shards are not named by, since results do not depend on them but for the last bits: halved where memory is
+short, but not below the fewest."""
 Source = tuple[str, str]
 """Where workers find the graph, "" if there is none yet, and its hash without labels, "" if it is not compared."""
 Tell = Callable[[int, int], None]
@@ -89,13 +91,15 @@ def read_shard(folder: Path, *, verify: bool = True) -> Shard | None:
 def make_shards(
     engine: Engine, function: Callable[..., Any], calls: Mapping[Path, tuple[Any, ...]],
     keep: Callable[[Path, Any], None] | None = None, tell: Tell = lambda done, total: None,
+    smaller: Smaller = no_smaller,
 ) -> list[Shard]:  # fmt: skip
     """The shards of the folders in ``calls``; missing ones are made by ``function``, written by it or ``keep``."""
     found = {folder: read_shard(folder) for folder in calls}
     left = [folder for folder, shard in found.items() if shard is None]
     tell(len(calls) - len(left), len(calls))
     try:
-        for done, (number, result) in enumerate(engine.run(function, [calls[folder] for folder in left]), 1):
+        made = engine.run(function, [calls[folder] for folder in left], smaller)
+        for done, (number, result) in enumerate(made, 1):
             if keep is not None:
                 keep(left[number], result)
             found[left[number]] = read_shard(left[number], verify=False)
@@ -207,10 +211,17 @@ class FileShards(Shards):
             paths[key] = [[str(array.path.relative_to(self._folder)) for array in line] for line in pieces.grid]
         calls = {}
         for part in bounds:
-            place = self._folder / shard_name("part", self._key, name, part, dict(facts), paths)
+            named = {fact: value for fact, value in facts.items() if fact not in HALVED}
+            place = self._folder / shard_name("part", self._key, name, part, named, paths)
             calls[place] = (self._source, place, step, part, dict(facts), grids)
-        made = make_shards(self._engine, write_part, calls, tell=lambda done, total: self._tell(name, done, total))
+        tell = partial(self._tell, name)
+        made = make_shards(self._engine, write_part, calls, tell=tell, smaller=_smaller_call)
         return [arrays for _, arrays in made]  # type: ignore[misc]
+
+    def forget(self, made: Sequence[Arrays]) -> None:
+        for part in made:
+            for array in part.values():
+                shutil.rmtree(array.path.parent, ignore_errors=True)  # type: ignore[attr-defined]
 
     def _in_file(self, array: np.ndarray | FileArray) -> FileArray:
         """The array in a file named by its content; columns stay together where they are together in memory, since BLAS
@@ -252,7 +263,10 @@ def write_part(
                 _write_blocks(step, graph, facts, inputs, part, writer)
             return
         except (MemoryError, RuntimeError) as error:
-            facts = _halved(facts, error)
+            short = isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error)
+            if not short or (smaller := _halved(facts)) is None:
+                raise
+            facts = smaller
 
 
 def _write_blocks(
@@ -271,10 +285,13 @@ def _write_blocks(
         graph.check_files()
 
 
-def _halved(facts: Mapping[str, Any], error: Exception) -> dict[str, Any]:
-    """The facts with half as many rows or columns at once, for a worker without enough memory; else the error."""
-    short = isinstance(error, MemoryError) or "allocate memory" in str(error)
+def _halved(facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The facts with half as many rows or columns at once; None where that is not possible."""
     name = next((one for one in HALVED if facts.get(one, 0) > FEWEST), None)
-    if not short or name is None:
-        raise error
-    return {**facts, name: facts[name] // 2}
+    return None if name is None else {**facts, name: facts[name] // 2}
+
+
+def _smaller_call(call: Call) -> Call:
+    """Of :func:`write_part`."""
+    facts = _halved(call[4])
+    return call if facts is None else (*call[:4], facts, *call[5:])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from graphs import random_graph
 from naq.errors import OptionError
 from naq_scale import estimate as model
+from naq_scale.cli import estimate_command
 from naq_scale.estimate import Rates, Sizes, estimate, probe, sizes_of
 from naq_scale.mapped import save_mapped
 
@@ -89,3 +94,32 @@ def test_a_table_that_was_made_before_is_no_stage():
     assert len(rest) == len(made.stages) - 1 and list(given.stages) == rest
     with pytest.raises(OptionError, match="naq-plus"):
         estimate(SIZES, "naq-plus", rates=RATES, table=True)
+
+
+def test_parts_are_sized_by_what_their_files_say(tmp_path, capsys):
+    rows = pa.array(np.zeros(3 * 400, np.float32))
+    nodes = {"id": range(400), "v": pa.FixedSizeListArray.from_arrays(rows, 3), "n": range(400), "text": ["a b"] * 400}
+    pq.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
+    pq.write_table(pa.table({"source": [0] * 1000, "target": [1] * 1000}), tmp_path / "edges.parquet")
+    sizes = model.sizes_of_parts(tmp_path)
+    assert (sizes.nodes, sizes.entries, sizes.features, sizes.degree) == (400, 2000, 3 + 1 + 128, 5.0)
+    estimate_command(str(tmp_path), as_json=True)
+    assert [stage["name"] for stage in json.loads(capsys.readouterr().out)["stages"]] == list(model.PARTS)
+
+
+def test_an_estimate_of_parts_grows_with_nodes_edges_and_columns():
+    one, rates = SIZES, model.MEASURED
+    found = model.estimate_parts(one, rates)
+    stages = {stage.name: stage for stage in found.stages}
+    assert stages["smoothing"].seconds == pytest.approx(1e-9 * model.PARTS["smoothing"][1][4] * 20e6 * 64)
+    assert stages["smoothing"].disk == pytest.approx(28e6 + 8 * 64e6 + 8 * 10e6)
+    large = replace(one, nodes=10_000_000, entries=200_000_000)
+    ten = {stage.name: stage for stage in model.estimate_parts(large, rates).stages}
+    for name in ("edges", "features", "smoothing", "neighbours", "predictions"):
+        assert ten[name].seconds == pytest.approx(10 * stages[name].seconds)
+    assert ten["views"].seconds == stages["views"].seconds  # of a sample
+    wide = model.estimate_parts(replace(one, features=5000), rates)  # no more than 128 columns
+    assert {stage.name: stage for stage in wide.stages}["features"].seconds == 2 * stages["features"].seconds
+    half = replace(rates, gather=rates.gather / 2)
+    slow = {stage.name: stage for stage in model.estimate_parts(one, half).stages}
+    assert slow["smoothing"].seconds == 2 * stages["smoothing"].seconds and slow["ids"] == stages["ids"]

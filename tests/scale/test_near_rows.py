@@ -20,7 +20,6 @@ from naq.io import save_mapped
 from naq.neighbors.feature_exact import METRICS, squared_norms
 from naq.neighbors.vectors import _unit_tensor
 from naq_scale import near_features, near_vectors, nn_descent
-from naq_scale.low_rank import WIDTH, low_rank_width
 from naq_scale.nn_descent import VectorRows, WordRows
 from naq_scale.recall import measure_recall, recall, recall_with_ties, true_rows
 from shared_data import shared
@@ -179,7 +178,7 @@ def test_wide_dense_rows_are_narrowed_for_the_candidates_only() -> None:
     random = np.random.default_rng(0)
     x = random.standard_normal((30, 200))[random.integers(0, 30, 1500)] + random.standard_normal((1500, 200))
     x = x.astype(np.float32)
-    assert low_rank_width(x) == WIDTH < x.shape[1]
+    assert near_features.low_rank_width(x) == near_features.WIDTH < x.shape[1]
     for metric in ("cosine", "euclidean"):
         true, found = both(graph_of(x, "dense"), 10, metric)
         assert recall(found.ids, true.ids) > 0.97

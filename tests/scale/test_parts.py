@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ import pytest
 import scipy.sparse as sp
 
 import naq
+from measuring import processes_below
 from naq.classifier.confidence import predict
 from naq.classifier.labels import Labels
 from naq.classifier.views import join
@@ -32,6 +36,14 @@ from naq_scale.parts import ParquetParts
 from naq_scale.predicting import predict_parts
 
 NODES = 900
+
+
+@pytest.fixture(autouse=True, scope="module")
+def in_blocks() -> Any:
+    """As for graphs that are larger."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "IN_MEMORY", 0)
+        yield
 
 
 def planted(numbers: int = 6, vectors: int = 40, seed: int = 0, noise: float = 0.4) -> Graph:
@@ -138,6 +150,137 @@ def test_edges_are_those_of_the_graph(tmp_path, monkeypatch):
     assert np.array_equal(found.adjacency.indices, graph.adjacency.indices)
 
 
+def rewritten(file: Path, **columns: Any) -> None:
+    """Other values or types of some columns."""
+    table = pq.read_table(file)
+    for name, values in columns.items():
+        made = values if isinstance(values, pa.Array | pa.ChunkedArray) else table[name].cast(values)
+        table = table.set_column(table.column_names.index(name), name, made)
+    pq.write_table(table, file, row_group_size=100)
+
+
+def test_parts_of_different_types_are_one_table(folder, answer, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "g"))
+    first, second, _ = sorted((copy / "nodes").iterdir())
+    ids = pq.read_table(first)["id"]
+    rewritten(first, id=ids.dictionary_encode(), **{"n 1": pa.float64()})
+    rewritten(second, id=pa.large_string())
+    rewritten(sorted((copy / "edges").iterdir())[1], source=pa.large_string())
+    found = predicted(copy, tmp_path / "out")
+    assert found["id"].to_pylist() == answer["id"].to_pylist()
+    assert found["class"].to_pylist() == answer["class"].to_pylist()
+
+
+@pytest.mark.parametrize("kinds", [(pa.int32(), pa.int64()), (pa.uint64(), pa.int64()), (pa.uint64(), pa.uint64())])
+def test_ids_of_any_whole_numbers_and_numbers_with_gaps(tmp_path, kinds):
+    graph, plain = planted(), np.random.default_rng(5).permutation(NODES)
+    whole = np.random.default_rng(0).integers(0, 9, NODES)
+    nodes = pa.table({"id": plain, "n": whole, "other": graph.features[:, 0]})
+    folder = write_parts(tmp_path / "g", graph, plain, nodes=nodes)
+    expected = predicted(folder, tmp_path / "expected")
+    shift = 1 << 63 if kinds[0] == kinds[1] else 0  # more than int64 holds
+    for name, columns in (("nodes", ["id"]), ("edges", ["source", "target"])):
+        for number, file in enumerate(sorted((folder / name).iterdir())):
+            table, kind = pq.read_table(file), kinds[min(number, 1)]
+            made = {one: pa.array([value + shift for value in table[one].to_pylist()], kind) for one in columns}
+            rewritten(file, **made)
+    head, *lines = (folder / "labels.csv").read_text().splitlines()
+    pairs = [line.split(",") for line in lines]
+    (folder / "labels.csv").write_text("\n".join([head, *(f"{int(a) + shift},{b}" for a, b in pairs)]))
+    gaps = sorted((folder / "nodes").iterdir())[1]
+    rewritten(gaps, n=pa.float64())  # as pandas writes them
+    found = predicted(folder, tmp_path / "out")
+    assert found["class"].to_pylist() == expected["class"].to_pylist()
+    assert found["id"].to_pylist() == [value + shift for value in plain.tolist()]
+
+
+def test_a_number_where_another_part_has_text_is_an_error(folder, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "g"))
+    with pytest.raises(DataError, match="'id' is int64 in part-00003"):
+        pq.write_table(pq.read_table(copy / "nodes" / "part-00002.parquet").slice(0, 0).set_column(
+            0, "id", pa.array([], pa.int64())), copy / "nodes" / "part-00003.parquet")  # fmt: skip
+        ParquetParts(copy, "nodes")
+
+
+def test_up_to_some_nodes_the_answer_is_the_classifiers(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(predicting, "IN_MEMORY", NODES)
+    found, graph = predicted(folder, tmp_path / "out"), planted()
+    some = np.concatenate([np.flatnonzero(graph.labels == c)[:10] for c in range(4)])
+    expected = naq.FewShotNodeClassifier().fit(graph.without_labels(), Labels.of(some, [
+        f"class {c}" for c in graph.labels[some]])).prediction()  # fmt: skip
+    assert found["class"].to_pylist() == expected.transduction.tolist()
+    free = ~found["given"].to_numpy()
+    assert np.array_equal(np.flatnonzero(free), expected.free)
+    assert np.allclose(found["probability"].to_numpy()[free], expected.probabilities.max(axis=1)[free], atol=1e-4)
+    summary = json.loads((tmp_path / "out" / "_summary.json").read_text())
+    assert "who the neighbours are" in summary["views"] and summary["nodes"] == NODES
+
+
+@pytest.mark.parametrize("most", [0, NODES])
+def test_a_column_that_tells_the_class_is_named(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(predicting, "IN_MEMORY", most)
+    graph, ids = planted(), node_ids(text=True)
+    nodes = {"id": ids, "n": graph.features[:, 0], "leak": [f"kind {c}" for c in graph.labels]}
+    nodes["code"] = [f"x{i}" for i in range(NODES)]
+    folder = write_parts(tmp_path / "g", graph, ids, nodes=pa.table(nodes))
+    with pytest.warns(UserWarning) as caught:
+        predicted(folder, tmp_path / "out")
+    told = [str(one.message) for one in caught]
+    assert any("'leak' alone tells the class of 100%" in one for one in told)
+    assert any("no features: 'code'" in one for one in told)
+
+
+def test_many_labels_are_drawn_by_class(monkeypatch):
+    monkeypatch.setattr(predicting, "MOST_LABELS", 1000)
+    own = np.repeat([0, 1, 2], [30_000, 9_990, 10])
+    labels = Labels(np.arange(40_000), np.array(["a", "b", "c"]), np.random.default_rng(0).permutation(own))
+    drawn = predicting.drawn_labels(labels)
+    assert np.bincount(drawn.class_index).tolist() == [750, 249, 10]
+    assert np.array_equal(labels.class_index[drawn.nodes], drawn.class_index)
+    assert predicting.drawn_labels(drawn) is not labels and len(np.unique(drawn.nodes)) == 1009
+
+
+def test_more_labels_than_are_learned_from_are_all_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(predicting, "MOST_LABELS", 200)
+    graph, ids = planted(), node_ids(text=False)
+    nodes = pa.table({"id": ids, "kind": [f"class {c}" for c in graph.labels], "n": graph.features[:, 0]})
+    folder = write_parts(tmp_path / "g", graph, ids, nodes=nodes)
+    with pytest.warns(UserWarning, match="900 labels: "):
+        found = predicted(folder, tmp_path / "out", labels=None, label="kind")
+    assert found["given"].to_numpy().all()
+    assert found["class"].to_pylist() == [f"class {c}" for c in graph.labels]
+
+
+def test_labels_that_do_not_fit_into_memory_are_an_error(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("naq.device.room", lambda: 1e8)
+    monkeypatch.setattr(predicting, "BYTES_OF_LABEL", 3e6)
+    with pytest.raises(OptionError, match=r"40 labels of 4 classes needs 0\.1 GB"):
+        predicted(folder, tmp_path / "out")
+
+
+def test_a_full_disk_is_one_sentence_and_the_command_goes_on(folder, answer, tmp_path, monkeypatch):
+    real, calls = sharded.FolderWriter.array, [0]
+
+    def full(*given: Any, **more: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 6:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*given, **more)
+
+    monkeypatch.setattr(sharded.FolderWriter, "array", full)
+    with pytest.raises(NaqError, match="No space left on device; free some space"):
+        predicted(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert same(predicted(folder, tmp_path / "out"), answer)
+
+
+def test_columns_at_once_change_only_what_is_held(folder, answer, tmp_path, monkeypatch):
+    monkeypatch.setattr(block_views, "columns_that_fit", lambda nodes, width: 10)
+    found = predicted(folder, tmp_path / "out")
+    assert found["class"].equals(answer["class"])
+    assert np.abs(found["probability"].to_numpy() - answer["probability"].to_numpy()).max() < 1e-5
+
+
 @pytest.mark.parametrize("kind", ["numbers", "text", "dictionary"])
 def test_ids_find_their_rows(kind):
     random = np.random.default_rng(0)
@@ -200,7 +343,8 @@ def test_what_is_finished_is_not_made_again(folder, answer, tmp_path, monkeypatc
 
 def test_a_killed_worker_repeats_its_shards(folder, answer, tmp_path):
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "naq", "predict", str(folder), "--labels", str(folder / "labels.csv"), "--out"]
+    begin = "import sys, naq_scale.predicting as p; p.IN_MEMORY = 0; from naq.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", begin, "predict", str(folder), "--labels", str(folder / "labels.csv"), "--out"]
     with subprocess.Popen([*command, str(out), "--engine", "processes"], stderr=subprocess.DEVNULL) as process:
         killed = 0
         while process.poll() is None and killed < 2:
@@ -214,11 +358,35 @@ def test_a_killed_worker_repeats_its_shards(folder, answer, tmp_path):
     assert same(pq.read_table(out), answer)
 
 
+def test_lost_workers_of_a_cluster_repeat_their_shards(folder, answer, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setattr(import_parts, "ROWS", 100)
+    killed, done = list[int](), threading.Event()
+
+    def kill() -> None:
+        while not done.is_set() and len(killed) < 2:
+            for one in set(processes_below(os.getpid())) - set(killed):
+                with contextlib.suppress(OSError):
+                    if Path(f"/proc/{one}/cmdline").read_bytes().startswith(b"ray::write_part"):
+                        os.kill(one, signal.SIGKILL)
+                        killed.append(one)
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found = predicted(folder, tmp_path / "out", engine="ray")
+    finally:
+        done.set()
+        killer.join()
+    assert killed and same(found, answer)
+
+
 def test_less_memory_means_smaller_blocks(folder, answer, tmp_path, monkeypatch):
     sizes, rows = [], predicting.BlockViews.rows
 
     def short(self: Any, stored: Any, wanted: Any) -> Any:
-        if (size := len(next(iter(stored.values())))) > 30 and sys._getframe(1).f_code.co_name == "_score":
+        if (size := len(next(iter(stored.values())))) > 30 and sys._getframe(1).f_code.co_name == "scored":
             sizes.append(size)
             raise MemoryError
         return rows(self, stored, wanted)
@@ -253,6 +421,9 @@ def test_nodes_without_features(tmp_path):
     assert right.mean() > 0.6
 
 
+STRANGE = {"large": "99999999999999999999", "digit": "²", "very large": "9" * 5000}
+
+
 def broken(folder: Path, how: str) -> None:
     """Change something in the parts."""
     nodes, edges = ([folder / name / f"part-{k:05d}.parquet" for k in range(3)] for name in ("nodes", "edges"))
@@ -281,6 +452,12 @@ def broken(folder: Path, how: str) -> None:
     elif how == "label of no node":
         with (folder / "labels.csv").open("a") as file:
             file.write("nobody,class 1\nnobody else,class 2\n")
+    elif how in STRANGE:
+        with (folder / "labels.csv").open("a") as file:
+            file.write(f"{STRANGE[how]},class 1\n")
+    elif how == "no edges":
+        for one in edges:
+            pq.write_table(pq.read_table(one).slice(0, 0), one)
     elif how == "two classes":
         first = (folder / "labels.csv").read_text().splitlines()[1].split(",")[0]
         with (folder / "labels.csv").open("a") as file:
@@ -290,9 +467,18 @@ def broken(folder: Path, how: str) -> None:
         (folder / "labels.csv").write_text("\n".join([lines[0], *(one for one in lines if "class 1" in one)]))
 
 
+@pytest.mark.parametrize("how", STRANGE)
+def test_labels_of_no_number(tmp_path, how):
+    copy = write_parts(tmp_path / "g", planted(), node_ids(text=False))
+    broken(copy, how)
+    with pytest.raises(NaqError, match=r"line 42: .*there is no node"):
+        predicted(copy, tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("how", "told"),
     [
+        ("no edges", "no rows of edges"),
         ("missing part", "00001"),
         ("no nodes", "nodes"),
         ("other column", "'vector"),
@@ -301,7 +487,7 @@ def broken(folder: Path, how: str) -> None:
         ("no id", "part-00001.parquet, row 1:"),
         ("no edge fits", "no edge joins"),
         ("truncated", "part-00001"),
-        ("label of no node", "2 of 42 labels .*'nobody' .*line 42"),
+        ("label of no node", "line 42: .*'nobody'.*2 of 42 labels"),
         ("two classes", "line 42.*'another'"),
         ("one class", "two classes"),
     ],

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import dying
+from dying import FITS, die_on_large
 from generate import generate
 from graphs import random_graph, without_features
 from naq import Graph, diffusion_neighbors, feature_neighbors, load
@@ -137,6 +140,39 @@ def test_a_call_that_ends_every_worker_is_an_error() -> None:
     with pytest.raises(NaqError, match="died 4 times in a row"):
         list(engine.run(os._exit, [(3,)]))
     engine.close()
+
+
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+def test_workers_that_die_are_given_smaller_blocks(folder: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine == "ray":
+        pytest.importorskip("ray")
+        paths = [str(Path(dying.__file__).parent), os.environ.get("PYTHONPATH", "")]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    with make_engine(engine, 1) as workers:
+        shards = FileShards(None, workers, folder, "", shards=2, key="key")
+        made = shards.run(die_on_large, [(0, 1)], {"rows_at_once": 2 * FITS}, {})
+        assert [int(part["at_once"][0, 0]) for part in made] == [FITS]
+    again = FileShards(None, Engine(), folder, "", shards=2, key="key")  # with other sizes it is the same shard
+    assert again.run(die_on_large, [(0, 1)], {"rows_at_once": 64 * FITS}, {})[0]["at_once"][0, 0] == FITS
+
+
+@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("Tried to allocate"), RuntimeError("other")])
+def test_only_errors_of_memory_make_blocks_smaller(folder: Path, error: Exception) -> None:
+    sizes = []
+
+    def short(block: Any) -> Any:
+        sizes.append(block.facts["columns_at_once"])
+        if sizes[-1] > 16:
+            raise error
+        return {"one": np.ones(1)}
+
+    shards = FileShards(None, Engine(), folder, "", shards=1, key="key")
+    if isinstance(error, RuntimeError) and "other" in str(error):
+        with pytest.raises(NaqError, match="other"):
+            shards.run(short, [(0, 1)], {"columns_at_once": 64}, {})
+    else:
+        shards.run(short, [(0, 1)], {"columns_at_once": 64}, {})
+        assert sizes == [64, 32, 16]
 
 
 def test_bad_engines() -> None:

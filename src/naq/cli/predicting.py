@@ -90,7 +90,7 @@ def predict_command(
     with show_progress(str(out)) as listener:
         listener("write", {})
         write_predictions(classifier, out, level)
-    facts = _summary(classifier, level) | {"written": str(out)}
+    facts = summary_of(classifier, level) | {"written": str(out)}
     if report is not None:
         from naq.classifier.page import write_report
 
@@ -265,7 +265,7 @@ def fit_classifier(
         return classifier.fit(graph, labels, classes) if no_cache else fit_kept(classifier, graph, labels, classes)
 
 
-def _summary(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
+def summary_of(classifier: FewShotNodeClassifier, level: float) -> dict[str, Any]:
     from naq.classifier.page import class_rows, verdicts
     from naq.classifier.views import describe
 

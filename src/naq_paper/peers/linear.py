@@ -138,7 +138,7 @@ class SUGRLLogistic(LinearPeer):
 
     def read(self, graph: Graph) -> np.ndarray:
         weighted = graph.with_features(wide_columns(graph))
-        return centred(embed(weighted, self.method, seed=self.seed))
+        return center(embed(weighted, self.method, seed=self.seed))
 
 
 class BGRLLogistic(SUGRLLogistic):

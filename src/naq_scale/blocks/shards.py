@@ -149,16 +149,12 @@ class Shards(ABC):
         return self.run(step, self.row_bounds(nodes, int(facts["block"])), facts, inputs)
 
     def row_bounds(self, nodes: int, block: int) -> Bounds:
-        return _bounds(nodes, block, min(self.shards, max(1, -(-nodes // block))))
+        blocks = max(1, -(-nodes // block))
+        ends = np.linspace(0, blocks, 1 + min(self.shards, blocks)).astype(int) * block
+        return list(pairwise(min(nodes, int(end)) for end in ends))
 
-    def column_bounds(self, columns: int, step: int) -> Bounds:
-        """Whole steps of ``step`` columns, one for each process, since every shard reads all rows."""
-        return _bounds(columns, step, min(self.shards, self.processes, max(1, -(-columns // step))))
-
-
-def _bounds(length: int, step: int, count: int) -> Bounds:
-    ends = np.linspace(0, max(1, -(-length // step)), 1 + count).astype(int) * step
-    return list(pairwise(min(length, int(end)) for end in ends))
+    def forget(self, made: Sequence[Arrays]) -> None:  # noqa: B027
+        """Give back the disk of shards that nothing reads any more; else it is given back with their last array."""
 
 
 class InThisProcess(Shards):
