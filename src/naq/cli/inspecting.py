@@ -142,8 +142,8 @@ def episodes_command(
         found = f"Episodes whose supports have {way} different true classes: {share:.1f} %; queries of their support's"
         echo(f"{found} class: {same:.1f} % (labels are read for this line only).")
     for slot in range(min(way, 5)):
-        nodes = episodes.support[0, slot], episodes.query[0, slot][episodes.mask[0, slot]]
-        ones, others = (", ".join(_title(graph, node) for node in some[:6].tolist()) for some in nodes)
+        both = episodes.support[0, slot], episodes.query[0, slot][episodes.mask[0, slot]]
+        ones, others = (", ".join(_title(graph, node) for node in some[:6].tolist()) for some in both)
         echo(f"  class {slot}: {ones} <- {others or 'none'}")
     if out is not None:
         episodes.save(out)

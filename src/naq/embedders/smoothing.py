@@ -181,8 +181,8 @@ def truncated_svd(matrix: Matrix, dim: int, seed: int, *, transposed: Matrix = N
     """
     start = svd_start(matrix.shape, dim, seed, OVERSAMPLE)
     if not isinstance(matrix, torch.Tensor):
-        _, rotation, image = _svd(matrix, start, dim)
-        return np.ascontiguousarray(image @ rotation, dtype=np.float32)
+        _, rotation, product = _svd(matrix, start, dim)
+        return np.ascontiguousarray(product @ rotation, dtype=np.float32)
     turned, basis = matrix.T if transposed is None else transposed, torch.from_numpy(start).to(matrix.device)
     for _ in range(ITERATIONS):
         basis = torch.linalg.qr(turned @ (matrix @ basis)).Q
