@@ -103,8 +103,7 @@ def predict_command(
     written = str(out) if new is None else f"{out} ({larger.num_nodes - loaded.num_nodes:,} new nodes)"
     echo(f"Written: {written}" + ("" if report is None else f", {report}"))
     again = files | {"--label": label, "--text-encoder": text_encoder, "--ignore": ignore}
-    again = shell_line("suggest", graph, again)
-    echo(f"Next:\n  {plain(again, 4000)}      (what to label next)")
+    echo(f"Next:\n  {plain(shell_line('suggest', graph, again), 4000)}      (what to label next)")
 
 
 def _predicted_by_reader(options: Mapping[str, Any]) -> bool:
