@@ -12,10 +12,11 @@ from naq.io import save_graph
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
+def call(tmp_path, tmp_path_factory, monkeypatch, capsys):
     """``naq WORDS`` in a temporary folder: exit code, standard output, standard error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NAQ_CACHE", str(tmp_path_factory.mktemp("cache")))
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["naq", *map(str, words)])

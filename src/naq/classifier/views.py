@@ -133,7 +133,7 @@ def make_views(graph: Graph, vectors: Sequence[View], seed: int = 0) -> list[Vie
         if len(found) < 2:
             return found
         everything = join(found)
-        if own and adjacency.nnz:
+        if first is not None and adjacency.nnz:
             near, few = beside[:, first.shape[1] :], first.shape[1] < FEW
             found.append(View("around", balanced(standardised(near), few) if few else near, True, True))
     return [*found, everything]

@@ -103,8 +103,7 @@ def predict_command(
     written = str(out) if new is None else f"{out} ({larger.num_nodes - loaded.num_nodes:,} new nodes)"
     echo(f"Written: {written}" + ("" if report is None else f", {report}"))
     again = files | {"--label": label, "--text-encoder": text_encoder, "--ignore": ignore}
-    again = shell_line("suggest", graph, again)
-    echo(f"Next:\n  {plain(again, 4000)}      (what to label next)")
+    echo(f"Next:\n  {plain(shell_line('suggest', graph, again), 4000)}      (what to label next)")
 
 
 def _predicted_by_reader(options: Mapping[str, Any]) -> bool:
@@ -221,6 +220,8 @@ def read_inputs(
     Labels are those of a file, else of the column ``label``, else, without names of classes, those that the graph has:
     of some nodes, or where ``every`` is set of all. Labels that come alone are of two classes at least. Warns of a
     column that tells the classes alone."""
+    import numpy as np
+
     from naq.classifier.labels import Labels, check_enough, check_one_class, read_labels
     from naq.classifier.names import read_classes
     from naq.cli.terminal import load_shown, shown_warnings
@@ -234,9 +235,10 @@ def read_inputs(
             for note in class_columns(graph, found.nodes, found.values):
                 warn(note, stacklevel=1)
         else:
-            known = [] if graph.labels is None else (graph.labels >= 0).nonzero()[0]
+            known = np.flatnonzero([] if graph.labels is None else graph.labels >= 0)
+            few = graph.num_classes < (1 if needed or label is not None else 2)
             whole = len(known) == graph.num_nodes and label is None and not every
-            if graph.labels is None or not len(known) or whole or (label is None and named is not None):
+            if graph.labels is None or few or whole or (label is None and named is not None):
                 if needed and named is None:
                     why = f"{'every' if whole else 'no'} node of the graph has a class"
                     raise OptionError(
