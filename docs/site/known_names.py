@@ -27,9 +27,10 @@ TYPING = (
     "naq.text",
     "naq.tasks",
     "naq.run.config",
+    "naq.errors",
     "naq.episodes.episodes",
 )
-"""Where types are looked for that signatures write without their module."""
+"""Where names are looked for that signatures and docstrings write without their module."""
 
 
 def exists(name: str) -> bool:
@@ -56,7 +57,11 @@ def _resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: no
     if node.get("refdomain") != "py":
         return None
     target = node["reftarget"]
-    inside = [target] + [f"{node[key]}.{target}" for key in ("py:module", "py:class") if node.get(key)]
+    module, owner = node.get("py:module"), node.get("py:class")
+    inside = [
+        ".".join(filter(None, parts))
+        for parts in ((target,), (module, target), (owner, target), (module, owner, target))
+    ]
     return content if any(map(exists, inside)) else None
 
 

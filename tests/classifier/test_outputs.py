@@ -66,6 +66,9 @@ def test_supporting_words_are_the_formula() -> None:
             named += len(words)
     assert named > 30
     assert supporting_words(Graph(edges, counts, nodes=30), predicted, 3) == [([], [])] * 30
+    twice = Graph(edges, sp.hstack([counts, counts]), nodes=30, vocab=[f"w{j}" for j in range(8)] * 2)
+    for words in (one for both in supporting_words(twice, predicted, 3) for one in both):  # two columns of text
+        assert len(set(words)) == len(words)
     beside = sp.hstack([counts[:, :3], random.standard_normal((30, 2)), counts[:, 3:]])
     names = ["w0", "w1", "w2", "size", "age", *(f"w{j}" for j in range(3, 8))]
     wider = Graph(edges, sp.csr_array(beside), nodes=30, vocab=names)

@@ -155,8 +155,10 @@ def supporting_words(
     found: list[tuple[list[str], list[str]]] = []
     for start in range(0, n, block):
         part = slice(start, start + block)
-        own, near = (_best_words(rows, profile, predicted[part], most) for rows in (words[part], walk[part] @ words))
-        found += [(vocab[a].tolist(), vocab[b].tolist()) for a, b in zip(own, near)]
+        best = (_best_words(rows, profile, predicted[part], 2 * most) for rows in (words[part], walk[part] @ words))
+        # columns of text may have the same words
+        own, near = ([list(dict.fromkeys(vocab[one].tolist()))[:most] for one in row] for row in best)
+        found += zip(own, near)
     return found
 
 

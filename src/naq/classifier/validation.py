@@ -59,7 +59,7 @@ class CrossValidation:
 
     @property
     def hidden(self) -> np.ndarray:
-        """(L,) bool: which labels are not the only one of their class."""
+        """(L,) bool, true of labels that are not the only one of their class."""
         return ~np.isnan(self.probabilities[0, :, 0])
 
     @property
@@ -87,7 +87,7 @@ class CrossValidation:
 
     @property
     def overconfidence(self) -> Interval:
-        """Calibration: the mean probability of the predicted class minus the accuracy; 0 if probabilities are right."""
+        """Calibration, the mean probability of the predicted class minus the accuracy; 0 if probabilities are right."""
         sure = self.probabilities[:, self.hidden].max(axis=2).mean(axis=0, dtype=np.float64)
         return Interval.of_mean(sure - self.hits)
 
