@@ -223,6 +223,7 @@ def debian(folder: Path) -> dict[str, Any]:
         "naq run debian": ["run", "debian"],
     }
     found: dict[str, Any] = dict(machine())
+    shutil.rmtree(folder / "runs", ignore_errors=True)  # a run would be resumed
     for name, words_of_it in commands.items():
         cost = run_measured(naq_command(*words_of_it), folder / "debian.log", cwd=folder)
         if cost.status:
