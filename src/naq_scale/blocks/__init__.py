@@ -79,7 +79,7 @@ def _smoothed(model: NaqPlus, shards: Shards, block: int, tile: int | None) -> B
     return rows.center().compute()
 
 
-def smooth(model: Smooth, shards: Shards, block: int, tile: int | None) -> BlockArray:
+def smooth_in_blocks(model: Smooth, shards: Shards, block: int, tile: int | None) -> BlockArray:
     """:meth:`naq.embedders.smooth.Smooth.embed`."""
     asked, graph, weighting = model.options, model.graph, "counts" if model.options.tfidf else "none"
     start = start_tiles(
@@ -92,5 +92,8 @@ def smooth(model: Smooth, shards: Shards, block: int, tile: int | None) -> Block
     return (rows.center() if asked.center else rows.then("unit")).compute()
 
 
-IN_BLOCKS: dict[str, Callable[[Any, Shards, int, int | None], BlockArray]] = {"naq-plus": naq_plus, "smooth": smooth}
+IN_BLOCKS: dict[str, Callable[[Any, Shards, int, int | None], BlockArray]] = {
+    "naq-plus": naq_plus,
+    "smooth": smooth_in_blocks,
+}
 """By the name of the embedder."""
