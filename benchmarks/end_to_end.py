@@ -47,6 +47,7 @@ from measuring import (
     write_between,
 )
 from naq import load
+from naq.classifier.views import LARGE
 from naq.files import write_json
 from naq.random import stream
 
@@ -262,7 +263,8 @@ def page(known: dict[str, Any]) -> str:
     rows = []
     for name in [*stages_of(own), "together"]:
         found = [row["whole"] if name == "together" else row["stages"].get(name) for row in own]
-        there = [(row["nodes"], max(one["cpu_seconds"], 0.01)) for row, one in zip(own, found) if one]
+        pairs = [(row["nodes"], one) for row, one in zip(own, found) if one and row["nodes"] > LARGE]
+        there = [(nodes, max(one["cpu_seconds"], 0.01)) for nodes, one in pairs]
         slope = np.polyfit(*np.log(there).T, 1)[0] if len(there) > 1 and name != "together" else float("nan")
         rows.append([name, *map(shown, found), "" if np.isnan(slope) else f"{slope:.2f}"])
     table = markdown(["stage", *(f"{row['nodes'] / 1e6:g} M nodes" for row in own), "slope"], rows)
@@ -272,7 +274,10 @@ def page(known: dict[str, Any]) -> str:
         for row in own
     ]
     last = f"{own[-1]['cores']} cores, {own[-1]['memory_gibibytes']:g} GiB, {own[-1]['threads']} thread(s)."
-    parts = [table, f"Seconds (CPU seconds), memory in GB; slope of CPU seconds over nodes on log-log axes. {last}"]
+    parts = [
+        table,
+        f"Seconds (CPU seconds), memory in GB; slope of CPU seconds over nodes on log-log axes, above 0.2 M. {last}",
+    ]
     parts += ["; ".join(facts) + ".", "![CPU seconds and memory of each stage of naq predict over nodes](predict.png)"]
     if given := known.get("side by side"):
         cells = [
