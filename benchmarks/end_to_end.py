@@ -183,11 +183,11 @@ def vectors_of_file(name: str, folder: str) -> dict[str, float]:
 
 
 def our_vectors(file: Path) -> np.ndarray:
-    from naq.io import load_tables
+    from naq.io import Choice, load_tables
     from naq_scale.blocks.smoothing import smooth_tile
     from naq_scale.lanes import line_aligned
 
-    graph = load_tables(file).graph
+    graph = load_tables(file, None, Choice(header=False)).graph
     rows = line_aligned((graph.num_nodes, COLUMNS))
     rows[:] = stream(0, "start").standard_normal(rows.shape, dtype=np.float32)
     return smooth_tile(graph, (rows, line_aligned(rows.shape), line_aligned(rows.shape)), 4)
