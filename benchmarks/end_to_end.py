@@ -165,7 +165,7 @@ def side_by_side(folder: Path, nodes: int = 2_000_000, edges: int = 5_000_000, t
 
     for name, count in (("road", nodes), ("small", 1000)):
         ends = stream(0, "road").integers(0, count, (2, edges * count // nodes))
-        (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in ends.T.tolist()))
+        (folder / f"{name}.txt").write_text("".join(f"{a} {b}\n" for a, b in ends.T.tolist()))
     found: dict[str, list[dict[str, float]]] = {"naq": [], "pycleora": []}
     for _ in range(turns):
         for name, runs in found.items():
@@ -177,7 +177,7 @@ def side_by_side(folder: Path, nodes: int = 2_000_000, edges: int = 5_000_000, t
 def vectors_of_file(name: str, folder: str) -> dict[str, float]:
     for file in ("small", "road"):
         clock, cpu = time.perf_counter(), time.process_time()
-        {"naq": our_vectors, "pycleora": their_vectors}[name](Path(folder, f"{file}.tsv"))
+        {"naq": our_vectors, "pycleora": their_vectors}[name](Path(folder, f"{file}.txt"))
     spent = {"seconds": time.perf_counter() - clock, "cpu_seconds": time.process_time() - cpu}
     return {key: round(value, 2) for key, value in spent.items()}
 
