@@ -286,7 +286,7 @@ def page(known: dict[str, Any]) -> str:
         ]
         what = f"{given['nodes']:,} nodes and {given['edges']:,} edges, file to vectors; pycleora {given['version']}"
         parts += [markdown(["", *(f"turn {k + 1}" for k in range(len(cells[0]) - 1))], cells)]
-        parts += [f"Seconds (CPU seconds): {what}, load {given['load_average']}."]
+        parts += [f"Seconds (CPU seconds): {what}, {given['threads']} thread(s), load {given['load_average']}."]
     if given := known.get("debian"):
         cells = [[name, shown(one)] for name, one in given.items() if isinstance(one, dict)]
         parts += [
