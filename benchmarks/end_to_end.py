@@ -47,6 +47,7 @@ from measuring import (
     write_between,
 )
 from naq import load
+from naq.classifier.views import LARGE
 from naq.files import write_json
 from naq.random import stream
 
@@ -164,7 +165,7 @@ def side_by_side(folder: Path, nodes: int = 2_000_000, edges: int = 5_000_000, t
 
     for name, count in (("road", nodes), ("small", 1000)):
         ends = stream(0, "road").integers(0, count, (2, edges * count // nodes))
-        (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in ends.T.tolist()))
+        (folder / f"{name}.txt").write_text("".join(f"{a} {b}\n" for a, b in ends.T.tolist()))
     found: dict[str, list[dict[str, float]]] = {"naq": [], "pycleora": []}
     for _ in range(turns):
         for name, runs in found.items():
@@ -176,17 +177,17 @@ def side_by_side(folder: Path, nodes: int = 2_000_000, edges: int = 5_000_000, t
 def vectors_of_file(name: str, folder: str) -> dict[str, float]:
     for file in ("small", "road"):
         clock, cpu = time.perf_counter(), time.process_time()
-        {"naq": our_vectors, "pycleora": their_vectors}[name](Path(folder, f"{file}.tsv"))
+        {"naq": our_vectors, "pycleora": their_vectors}[name](Path(folder, f"{file}.txt"))
     spent = {"seconds": time.perf_counter() - clock, "cpu_seconds": time.process_time() - cpu}
     return {key: round(value, 2) for key, value in spent.items()}
 
 
 def our_vectors(file: Path) -> np.ndarray:
-    from naq.io import load_tables
+    from naq.io import Choice, load_tables
     from naq_scale.blocks.smoothing import smooth_tile
     from naq_scale.lanes import line_aligned
 
-    graph = load_tables(file).graph
+    graph = load_tables(file, None, Choice(header=False)).graph
     rows = line_aligned((graph.num_nodes, COLUMNS))
     rows[:] = stream(0, "start").standard_normal(rows.shape, dtype=np.float32)
     return smooth_tile(graph, (rows, line_aligned(rows.shape), line_aligned(rows.shape)), 4)
@@ -262,7 +263,8 @@ def page(known: dict[str, Any]) -> str:
     rows = []
     for name in [*stages_of(own), "together"]:
         found = [row["whole"] if name == "together" else row["stages"].get(name) for row in own]
-        there = [(row["nodes"], max(one["cpu_seconds"], 0.01)) for row, one in zip(own, found) if one]
+        pairs = [(row["nodes"], one) for row, one in zip(own, found) if one and row["nodes"] > LARGE]
+        there = [(nodes, max(one["cpu_seconds"], 0.01)) for nodes, one in pairs]
         slope = np.polyfit(*np.log(there).T, 1)[0] if len(there) > 1 and name != "together" else float("nan")
         rows.append([name, *map(shown, found), "" if np.isnan(slope) else f"{slope:.2f}"])
     table = markdown(["stage", *(f"{row['nodes'] / 1e6:g} M nodes" for row in own), "slope"], rows)
@@ -272,7 +274,10 @@ def page(known: dict[str, Any]) -> str:
         for row in own
     ]
     last = f"{own[-1]['cores']} cores, {own[-1]['memory_gibibytes']:g} GiB, {own[-1]['threads']} thread(s)."
-    parts = [table, f"Seconds (CPU seconds), memory in GB; slope of CPU seconds over nodes on log-log axes. {last}"]
+    parts = [
+        table,
+        f"Seconds (CPU seconds), memory in GB; slope of CPU seconds over nodes on log-log axes, above 0.2 M. {last}",
+    ]
     parts += ["; ".join(facts) + ".", "![CPU seconds and memory of each stage of naq predict over nodes](predict.png)"]
     if given := known.get("side by side"):
         cells = [
@@ -281,7 +286,7 @@ def page(known: dict[str, Any]) -> str:
         ]
         what = f"{given['nodes']:,} nodes and {given['edges']:,} edges, file to vectors; pycleora {given['version']}"
         parts += [markdown(["", *(f"turn {k + 1}" for k in range(len(cells[0]) - 1))], cells)]
-        parts += [f"Seconds (CPU seconds): {what}, load {given['load_average']}."]
+        parts += [f"Seconds (CPU seconds): {what}, {given['threads']} thread(s), load {given['load_average']}."]
     if given := known.get("debian"):
         cells = [[name, shown(one)] for name, one in given.items() if isinstance(one, dict)]
         parts += [
