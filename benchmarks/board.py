@@ -10,6 +10,7 @@ and more accurate.
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
 import zipfile
@@ -88,4 +89,5 @@ def write_board() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     write_board()

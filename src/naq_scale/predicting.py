@@ -66,9 +66,13 @@ Scored = tuple[dict[str, Any], list[Arrays]]
 
 def predict_parts(
     graph: str, out: Path, labels: Path | None, label: str | None, ignore: list[str], seed: int, device: str,
-    as_json: bool, engine: str, workers: int, address: str | None, shards: int | None, **others: Any,
+    as_json: bool, engine: str, workers: int, address: str | None, shards: int | None,
+    no_cache: bool = False, **others: Any,
 ) -> None:  # fmt: skip
-    """The command, with the options of :func:`~naq.cli.predicting.predict_command`; ``out`` is a folder."""
+    """The command, with the options of :func:`~naq.cli.predicting.predict_command`; ``out`` is a folder.
+
+    Nothing is cached here, with ``no_cache`` or without.
+    """
     from naq.cli.predicting import print_summary
     from naq.cli.terminal import show_progress
 
