@@ -30,4 +30,4 @@ NEEDED = (
 def test_the_recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name in NEEDED:
         pytest.importorskip(name)
-    assert run_page(PAGE, tmp_path, monkeypatch, capsys) == {"console": 8, "python": 11, "file": 1}
+    assert run_page(PAGE, tmp_path, monkeypatch, capsys) == {"console": 8, "python": 9, "file": 1}
