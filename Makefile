@@ -29,8 +29,8 @@ demo: install
 	$(BIN)/naq predict debian --classes examples/sections.txt --out runs/demo/sections.csv --report runs/demo/sections.html
 	$(BIN)/python examples/class_names.py runs/demo/sections.csv
 
-# Two processes with one thread each: tests are many and small.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+# Three processes with one thread each: tests are many and small, and some wait for other processes.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 3 --dist loadfile
 test: install
 	$(PYTEST)
 
