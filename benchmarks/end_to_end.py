@@ -220,8 +220,17 @@ def debian(folder: Path) -> dict[str, Any]:
         csv.write_csv(pa.table(table), folder / f"{name}.csv")
     files = [folder / "edges.csv", "--nodes", folder / "nodes.csv", "--labels", folder / "labels.csv"]
     commands = {
-        "naq predict, from CSV": ["predict", *files, "--out", folder / "predicted.csv"],
-        "naq run debian": ["run", "debian"],
+        "naq predict, from CSV": ["predict", *files, "--no-cache", "--out", folder / "predicted.csv"],
+        "naq run debian, 800 episodes": [
+            "run",
+            "debian",
+            "--episodes",
+            800,
+            "--set",
+            "features=auto",
+            "--set",
+            "lr=3e-4",
+        ],
     }
     found: dict[str, Any] = dict(machine())
     shutil.rmtree(folder / "runs", ignore_errors=True)  # a run would be resumed
